@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches, Parser, Subcommand};
-use espalier_core::called::{Called, Program, TakesVariant};
 use espalier_core::config::layout::Layout;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
+use espalier_core::invocation::{Called, Program, TakesVariant};
 use espalier_core::sys::project::{recovery, root};
 use espalier_core::ui::{self, Talk, Ui};
 use espalier_dist::{build, doctor, image, matrix, release, toolchain, verify};

@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use espalier_core::called::Program;
 use espalier_core::context::Outcome;
 use espalier_core::error::{Error, Result};
+use espalier_core::invocation::Program;
 use espalier_core::sys::machine::{disk, process};
 
 /// Name of the program.

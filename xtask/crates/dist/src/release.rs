@@ -8,7 +8,7 @@ use espalier_core::config::name::Name;
 use espalier_core::config::pins::Pins;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
-use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::machine::{disk, owned};
 use espalier_core::sys::project::run_lock::Access;
 use espalier_patches::stack::Stack;
 use serde_json::json;
@@ -86,9 +86,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     disk::write_atomically(&new.join(SUMS), sums(&digests).as_bytes())?;
     if disk::exists(&folder) {
-        ours::rename(&folder, &scratch.path().join("old"))?;
+        owned::rename(&folder, &scratch.path().join("old"))?;
     }
-    ours::rename(&new, &folder)?;
+    owned::rename(&new, &folder)?;
     let lines: Vec<String> =
         archives.iter().map(|one| format!("{}  {}  {} bytes", one.sha256, one.file, one.bytes)).collect();
     let text = format!("{}\nin {shown}", lines.join("\n"));

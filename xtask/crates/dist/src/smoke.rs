@@ -12,8 +12,8 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::net::server::{Server, last_words};
 use serde_json::{Value, json};
 
+use super::build_args::Which;
 use super::equipment::{self, Device};
-use super::which::Which;
 use crate::packaged::not_built;
 
 /// The build to test.

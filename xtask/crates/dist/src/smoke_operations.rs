@@ -12,10 +12,10 @@ use espalier_core::sys::project::run_lock::{self, Access};
 use serde_json::json;
 
 use super::build::{self, Build};
+use super::build_args::Which;
 use super::equipment::{self, Device};
 use super::smoke;
 use super::watched::Watched;
-use super::which::Which;
 use crate::plan::operations::{self, Tested};
 use crate::sys::package;
 

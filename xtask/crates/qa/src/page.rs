@@ -10,10 +10,10 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::{self, Run, Seen, Watch};
 use espalier_core::sys::net::server::Server;
 use espalier_core::sys::project::root::absolute_path;
+use espalier_dist::build_args::Which;
 use espalier_dist::packaged;
 use espalier_dist::plan::manifest::build_command;
 use espalier_dist::sys::node;
-use espalier_dist::which::Which;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

@@ -13,7 +13,7 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::process::{self, Run};
 use espalier_core::sys::machine::{disk, scratch};
 use espalier_core::sys::project::pinned_models::{self, Provided};
-use espalier_dist::which::Which;
+use espalier_dist::build_args::Which;
 use espalier_dist::{build, packaged, smoke, smoke_rpc};
 use espalier_patches::lint;
 use espalier_patches::lock;

@@ -27,12 +27,12 @@ use espalier_patches::apply::{self, Applied, Locking};
 use serde_json::json;
 
 use self::inputs::InputDigests;
+use super::build_args::Which;
 use super::equipment::{self, Equipment};
 use super::shipped::BuildFacts;
 use super::smoke;
 use super::watched::Watched;
 use super::web_page::{self, Choice, PageInclusion};
-use super::which::Which;
 use crate::plan::manifest::{Manifest, portable_flags};
 use crate::plan::reference;
 use crate::plan::rust_library::RustLibrary;

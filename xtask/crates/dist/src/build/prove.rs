@@ -9,7 +9,7 @@ use espalier_core::context::Outcome;
 use espalier_core::day::day;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::store::Store;
-use espalier_core::sys::machine::{clock, disk, load, ours};
+use espalier_core::sys::machine::{clock, disk, load, owned};
 use espalier_core::sys::net::server::without_user_config;
 use espalier_core::ui;
 use espalier_patches::apply::{self, Applied};
@@ -29,7 +29,7 @@ pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcom
         Build { options: &options, flavor, ..*build }.build(store, applied)?;
     }
     for folder in [build.build_folder(), build.package_folder()] {
-        ours::remove_folder(&folder)?;
+        owned::remove_folder(&folder)?;
     }
     // Steps that are done once for all flavors do not count towards the time of this one.
     apply::materialise(build.context, store, build.pins, build.variant, applied)?;

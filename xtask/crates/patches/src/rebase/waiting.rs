@@ -9,7 +9,7 @@ use espalier_core::error::{Error, Kind, Result};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::unverified::verification_of;
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::machine::ours;
+use espalier_core::sys::machine::owned;
 use espalier_core::sys::upstream::tip::Tip;
 use espalier_core::sys::work_trees::conflict_tree::{Resolved, read_resolved};
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
@@ -77,7 +77,7 @@ pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
     };
     // Renamed first, atomically: a half-removed folder would look like a rebase in progress.
     let away = disk::scratch_folder(&context.layout.scratch(), "aborted")?;
-    ours::rename(&home, &away.path().join("rebase"))?;
+    owned::rename(&home, &away.path().join("rebase"))?;
     let what = scope.describe(&variant.pin, &named);
     let text = format!("aborted {what}; patches, pins.toml and espalier.lock are unchanged");
     Ok(Outcome::ok(text, json!({ "variant": name, "aborted": true })))

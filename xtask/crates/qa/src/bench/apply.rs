@@ -8,7 +8,7 @@ use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::command::git;
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::machine::ours;
+use espalier_core::sys::machine::owned;
 use espalier_core::sys::machine::process::Run;
 use espalier_patches::lock_file;
 use espalier_series::ObjectId;
@@ -162,7 +162,7 @@ impl Contest {
     fn ours_cold(&self) -> Result<Timed> {
         let layout = Layout::new(&self.project);
         disk::remove_file(&layout.lock())?;
-        ours::remove_folder(&layout.generated())?;
+        owned::remove_folder(&layout.generated())?;
         ours(&self.project).arg("fetch").success()?;
         Ok((self.ours_apply(), None))
     }

@@ -26,7 +26,7 @@ pub mod turns;
 use clap::{Args, Subcommand};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
-use espalier_core::sys::machine::ours;
+use espalier_core::sys::machine::owned;
 
 use crate::serving::probe::{self, Probe};
 
@@ -83,7 +83,7 @@ impl Rounds {
 /// Measures and prints a table.
 pub fn run(context: &Context, what: &Benchmark) -> Result<Outcome> {
     find_files(context, what)?;
-    ours::claim(&context.layout)?;
+    owned::claim(&context.layout)?;
     match what {
         Benchmark::Apply(rounds) => apply::run(context, rounds.count()),
         Benchmark::Status(rounds) => status::run(context, rounds.count()),

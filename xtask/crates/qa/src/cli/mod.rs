@@ -3,9 +3,9 @@
 mod reference;
 
 use clap::Subcommand;
-use espalier_core::called::Program;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
+use espalier_core::invocation::Program;
 use xtask::cli::{Command, Commands, OwnCommands};
 
 use crate::{bench, canary, completions, docs, fuzz, gate, long, man, page, sync, test};

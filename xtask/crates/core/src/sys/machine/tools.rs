@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::disk;
-use super::ours;
+use super::owned;
 use super::process::{self, Run};
 use super::watched::Download;
 use crate::config::layout::Layout;
@@ -98,10 +98,10 @@ fn install(tool: &Tool, layout: &Layout, folder: &Path, ui: &Ui) -> Result<()> {
 /// Moves a tool that was unpacked to `installed` into its `folder`.
 pub fn put_in_place(layout: &Layout, installed: &Path, folder: &Path) -> Result<()> {
     // This may be the first command in the project, run before any that takes the run lock and claims the folder.
-    ours::claim(layout)?;
+    owned::claim(layout)?;
     disk::create_folder(&layout.tools())?;
-    ours::remove_folder(folder)?;
-    ours::rename(installed, folder)
+    owned::remove_folder(folder)?;
+    owned::rename(installed, folder)
 }
 
 /// Returns the folder of the Python packages that a file lists with exact versions and hashes, installed first if

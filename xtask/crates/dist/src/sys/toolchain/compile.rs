@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use espalier_core::config::toolchains::Build;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::process::{self, Run, Seen, Watch};
-use espalier_core::sys::machine::{ours, tools};
+use espalier_core::sys::machine::{owned, tools};
 use espalier_core::ui::{Progress, Unit};
 
 use super::{Work, files};
@@ -25,7 +25,7 @@ impl Work<'_> {
         for (to, from) in &build.take {
             files::copy(&folder.join(from.as_str()), &self.path(to))?;
         }
-        ours::remove_folder(&folder)
+        owned::remove_folder(&folder)
     }
 
     fn tool(&self, name: &str) -> Result<PathBuf> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::machine::ours;
+use espalier_core::sys::machine::owned;
 use espalier_core::sys::machine::process::{Ended, Run};
 use espalier_core::sys::net::server::without_user_config;
 
@@ -69,7 +69,7 @@ pub const CASE: &str = ": ";
 impl Programs {
     /// Runs all programs and returns their outcomes.
     pub fn all(&self) -> Result<Outcomes> {
-        ours::remove_folder(&self.work)?;
+        owned::remove_folder(&self.work)?;
         disk::create_folder(&self.models())?;
         let mut outcomes = Outcomes::new();
         for program in &self.programs {

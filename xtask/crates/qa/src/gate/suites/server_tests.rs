@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::machine::ours;
+use espalier_core::sys::machine::owned;
 use espalier_core::sys::machine::process::{self, Run};
 use espalier_core::sys::net::server::without_user_config;
 use serde_json::json;
@@ -81,7 +81,7 @@ impl ServerSuite<'_> {
     ) -> Result<Outcomes> {
         // As deep as upstream's test folder: the tests name files relative to it.
         let folder = work.join("tools/server/tests");
-        ours::remove_folder(work)?;
+        owned::remove_folder(work)?;
         disk::create_folder(&folder.join("tmp"))?;
         let (report, names) = (work.join("report.jsonl"), work.join("settled.json"));
         disk::write_atomically(&names, json!(settled).to_string().as_bytes())?;

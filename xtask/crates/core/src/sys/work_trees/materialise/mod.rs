@@ -25,7 +25,7 @@ use crate::sys::git::ids::{object_id, oid};
 use crate::sys::git::store::Store;
 use crate::sys::git::tree_object::{Entry, id_of_files};
 use crate::sys::machine::native_path::to_path;
-use crate::sys::machine::{disk, ours};
+use crate::sys::machine::{disk, owned};
 use crate::ui::{Ui, Unit};
 
 /// Result of a run of `materialise`.
@@ -76,7 +76,7 @@ pub fn materialise(
         }
     };
     disk::create_folder(folder)?;
-    ours::demand(folder)?;
+    owned::demand(folder)?;
     let there = files_there(folder)?;
     let plan = compare(&want, &Ours { have: &have, pending: &place.pending()? }, folder, &there)?;
     refuse_edits(&plan, folder)?;
@@ -298,7 +298,7 @@ pub fn discard_edits(place: &TreeDestination) -> Result<()> {
     if !disk::exists(&place.folder) {
         return Ok(());
     }
-    ours::demand(&place.folder)?;
+    owned::demand(&place.folder)?;
     for path in files_there(&place.folder)? {
         let written = have.get(&path);
         let found = look(&place.folder, &path, written)?;
