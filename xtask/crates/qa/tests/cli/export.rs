@@ -81,7 +81,7 @@ fn patches_after_an_amended_commit_change_only_their_ids() {
     let project = Project::new();
     let folder = edit(&project);
     rebase(&folder, "1s/^pick/edit/");
-    files::edit(&folder.join("src/greet.c"), "// The greeting.", "// The greeting, kindly.");
+    files::edit(&folder.join("src/greet.c"), "// What is said first.", "// What is said first, and kindly.");
     git::git(&folder, &["commit", "--quiet", "--all", "--amend", "--no-edit"]);
     git::git(&folder, &["rebase", "--continue"]);
     let json = project.run(&["--json", "export"]).success().json();

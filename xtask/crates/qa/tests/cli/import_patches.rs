@@ -104,7 +104,7 @@ fn quilt(project: &Project) -> PathBuf {
         "01-greet.diff",
         "Description: greet: more warmly\n It is cold.\n .\n Very.\nAuthor: Jane Doe <jane@example.org>\n\
          Forwarded: https://example.org/pull/7\nBug-Debian: https://bugs.example.org/1\nLast-Update: 2024-05-01\n\n\
-         --- a/src/greet.c\n+++ b/src/greet.c\n@@ -3,5 +3,5 @@\n // The greeting, in other words.\n \
+         --- a/src/greet.c\n+++ b/src/greet.c\n@@ -3,5 +3,5 @@\n // What is said first, with other words.\n \
          const char * words_greeting(int kind) {\n     if (kind == 0) {\n-        return \"hello\";\n\
          +        return \"hello there\";\n     }\n",
     );

@@ -39,7 +39,7 @@ impl Start {
 #[test]
 fn an_export_that_is_killed_rebases_all_descendants_or_none() {
     let stacked = Stacked::new();
-    stacked.change("paged", "src/greet.c", ("The greeting.", "The greeting of all."), "Say more");
+    stacked.change("paged", "src/greet.c", ("said first.", "said first of all."), "Say more");
     let start = Start::of(&stacked);
     let export = || stacked.project.command(&["export", "paged"]);
     let whole = kill::run_and_kill(export(), Duration::from_secs(60));

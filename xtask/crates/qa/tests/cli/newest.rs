@@ -164,7 +164,7 @@ fn the_main_line_is_that_of_the_first_parents() {
 #[test]
 fn newest_passes_commits_that_a_rebase_merges() {
     let project = Project::new();
-    let nearby = ("Say good day", "src/greet.c", "// The greeting.", "// The first greeting.");
+    let nearby = ("Say good day", "src/greet.c", "// What is said first.", "// What is said at first.");
     let upstream = moved_upstream(&project, &[nearby]);
     let from = upstream.to_str().unwrap();
     newest(&project, &upstream).success();

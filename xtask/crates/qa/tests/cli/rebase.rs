@@ -38,7 +38,7 @@ fn comments_of_the_pins_stay() {
 #[test]
 fn a_dry_run_says_how_patches_change_and_writes_nothing() {
     let moving = Move::new(|folder| {
-        files::edit(&folder.join("src/greet.c"), "// The greeting.", "// The first greeting.");
+        files::edit(&folder.join("src/greet.c"), "// What is said first.", "// What is said at first.");
     });
     let before = moving.committed();
     insta::assert_snapshot!(moving.rebase(&["--dry-run"]).success().after(&FETCHES), @r#"
@@ -54,8 +54,8 @@ fn a_dry_run_says_how_patches_change_and_writes_nothing() {
       @@
        ## src/greet.c ##
        @@
-      - // The greeting.
-      + // The first greeting.
+      - // What is said first.
+      + // What is said at first.
         const char * words_greeting(int kind) {
             if (kind == 0) {
        -        return "hello";
@@ -64,8 +64,8 @@ fn a_dry_run_says_how_patches_change_and_writes_nothing() {
       @@
        ## src/greet.c ##
        @@
-      - // The greeting.
-      + // The first greeting.
+      - // What is said first.
+      + // What is said at first.
         const char * words_greeting(int kind) {
             if (kind == 0) {
        -        return "hello there";
@@ -106,7 +106,7 @@ fn a_file_that_upstream_renamed_is_followed() {
       -## src/greet.c ##
       +## src/greeting.c ##
        @@
-        // The greeting.
+        // What is said first.
         const char * words_greeting(int kind) {
 
     patches/paged/0002-say-what-is-counted.patch: changed
@@ -122,7 +122,7 @@ fn a_file_that_upstream_renamed_is_followed() {
       -## src/greet.c ##
       +## src/greeting.c ##
        @@
-        // The greeting.
+        // What is said first.
         const char * words_greeting(int kind) {
     -- stderr --
     "#);

@@ -103,7 +103,7 @@ fn taking_one_side_of_a_file_loses_nothing_unnoticed() {
         },
         |upstream| {
             upstream_greets_otherwise(upstream);
-            files::edit(&upstream.join("src/greet.c"), "The greeting.", "The first greeting.");
+            files::edit(&upstream.join("src/greet.c"), "said first.", "said at first.");
         },
     );
     moving.rebase(&[]).code(4);

@@ -23,7 +23,7 @@ fn a_conflict_is_resolved_and_the_rebase_continued() {
     insta::assert_snapshot!(std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap(), @r#"
     #include "words.h"
 
-    // The greeting.
+    // What is said first.
     const char * words_greeting(int kind) {
         if (kind == 0) {
     <<<<<<< v2.0
@@ -100,7 +100,7 @@ fn a_conflict_is_resolved_and_the_rebase_continued() {
 
     patches/paged/0001-greet-more-warmly.patch: changed
       @@
-        // The greeting.
+        // What is said first.
         const char * words_greeting(int kind) {
             if (kind == 0) {
       --        return "hello";
@@ -113,7 +113,7 @@ fn a_conflict_is_resolved_and_the_rebase_continued() {
 
     patches/paged/0003-greet-dearly.patch: changed
       @@
-        // The greeting.
+        // What is said first.
         const char * words_greeting(int kind) {
             if (kind == 0) {
       --        return "hello there";

@@ -22,7 +22,7 @@ fn an_export_rebases_the_descendants_with_it() {
     stacked.assert_settled();
     assert_eq!(stacked.project.read(CHILD[0]), ring);
     let greeting = stacked.greeting_of("grandchild");
-    for line in ["// The greeting of all.", "kind <= 0", "dear", "good day to you all"] {
+    for line in ["// What is said first of all.", "kind <= 0", "dear", "good day to you all"] {
         assert!(greeting.contains(line), "{line}: {greeting}");
     }
     assert!(stacked.export("paged", &[]).success().stdout.contains("nothing changed"));
@@ -45,7 +45,7 @@ fn a_dry_run_of_an_export_says_it_and_changes_nothing() {
 #[test]
 fn a_stale_lock_stops_an_export_that_has_to_rebase() {
     let stacked = Stacked::new();
-    stacked.change("paged", "src/greet.c", ("The greeting.", "The greeting of all."), "Say more");
+    stacked.change("paged", "src/greet.c", ("said first.", "said first of all."), "Say more");
     let before = stacked.committed();
     stacked.project.run(&["--locked", "export", "paged"]).code(1).says(&["child", "is stale"]);
     assert_eq!(stacked.committed(), before);
@@ -152,7 +152,7 @@ fn a_change_during_a_rebase_is_reported() {
     stacked.rebase(&[]).code(4);
     stacked.solve();
     stacked.project.run(&["lint"]);
-    stacked.change("paged", "src/greet.c", ("The greeting.", "The greeting of all."), "Say more");
+    stacked.change("paged", "src/greet.c", ("said first.", "said first of all."), "Say more");
     stacked.export("paged", &[]).success();
     stacked
         .rebase(&["--continue"])

@@ -189,7 +189,7 @@ pub fn upstream_greets_otherwise(folder: &Path) {
 /// Returns `src/greet.c` of the newer upstream, with another greeting.
 pub fn greet(words: &str) -> String {
     format!(
-        "#include \"words.h\"\n\n// The greeting.\nconst char * words_greeting(int kind) {{\n    \
+        "#include \"words.h\"\n\n// What is said first.\nconst char * words_greeting(int kind) {{\n    \
          if (kind == 0) {{\n        return \"{words}\";\n    }}\n    return \"good day to you\";\n}}\n"
     )
 }

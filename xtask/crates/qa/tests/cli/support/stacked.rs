@@ -51,7 +51,7 @@ impl Stacked {
     /// Makes a change of `paged` that does not conflict with the patches of `child`, and exports it with the arguments
     /// `more`.
     pub fn comment_parent(&self, more: &[&str]) -> Output {
-        self.change("paged", "src/greet.c", ("The greeting.", "The greeting of all."), "Say more");
+        self.change("paged", "src/greet.c", ("said first.", "said first of all."), "Say more");
         self.export("paged", more)
     }
 

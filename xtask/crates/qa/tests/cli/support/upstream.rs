@@ -113,7 +113,7 @@ int main(void) {
 
 const GREET: &str = "#include \"words.h\"
 
-// The greeting.
+// What is said first.
 const char * words_greeting(int kind) {
     if (kind == 0) {
         return \"hello\";
