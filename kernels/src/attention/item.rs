@@ -55,7 +55,7 @@ impl Task<'_> {
     ///
     /// # Safety
     ///
-    /// The processor has the instruction set `S`, and the problem's pointers are valid for the sizes beside them.
+    /// The processor has the instruction set `S`, and the problem's pointers are valid for its sizes and strides.
     #[inline(always)]
     pub unsafe fn run<S: Simd>(&self, scratch: &mut Scratch<'_>, mut take: impl FnMut(RowResult<'_>)) {
         // SAFETY: per this function's contract the processor has `S` and the problem's pointers are valid.

@@ -196,8 +196,8 @@ pub(super) unsafe fn check_groups(blocks: *const PoolBlocks) -> Result<(), PoolS
 ///
 /// # Safety
 ///
-/// `output` points to a `struct espalier_pool_blocks` for each group, whose pointers are valid for the capacities
-/// beside them.
+/// `output` points to a `struct espalier_pool_blocks` for each group, whose `first_cells` has space for
+/// `capacity` integers.
 pub(super) unsafe fn write_groups(
     shared: &SharedPool,
     found: &Groups<Vec<BlockId>>,

@@ -51,7 +51,7 @@ pub trait StateOperation {
 ///
 /// # Safety
 ///
-/// The operation's pointers are valid for the sizes beside them; the output and the cache do not overlap the other
+/// The operation's pointers are valid for its sizes and strides; the output and the cache do not overlap the other
 /// tensors. No two threads have the same share.
 #[must_use]
 pub unsafe fn compute<O: StateOperation>(operation: &O, share: Share) -> bool {

@@ -33,7 +33,7 @@ pub struct Options {
     /// Flavor of `ci/flavors.toml`, which has to be built; repeatable; default: every one that is built.
     #[arg(long = "flavor", value_name = "NAME")]
     pub flavors: Vec<Name>,
-    /// Tag of the release: `v` and the version, of which `CHANGELOG.md` needs an entry.
+    /// Tag of the release, `vVERSION`; `CHANGELOG.md` must have an entry for that version.
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
     /// URL at which the files will be published, for install.sh.

@@ -58,7 +58,7 @@ pub fn run(context: &Context, subject: &Subject<'_>) -> Result<Outcome> {
     let answers = ask_server(&server, &model, &log, subject)
         .map_err(|error| error.hint(format!("the server's whole log: {}", context.layout.show(&log))))?;
     let seconds = started.elapsed().as_secs_f64();
-    context.ui.status("Smoked", format!("{variant}-{flavor}: {answers} in {seconds:.1} s"));
+    context.ui.status("Tested", format!("{variant}-{flavor}: {answers} in {seconds:.1} s"));
     Ok(Outcome::ok("", json!({ "answers": answers.to_json(), "seconds": seconds })))
 }
 

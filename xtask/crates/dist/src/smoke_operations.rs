@@ -53,7 +53,7 @@ pub fn command(context: &Context, which: &Which) -> Result<Outcome> {
     for Tested { device, all, unsupported, .. } in &tested {
         let says =
             format!("{name}: {all} operations on {device} as on the processor, {unsupported} left to it");
-        context.ui.status("Smoked", says);
+        context.ui.status("Tested", says);
     }
     let devices = tested
         .iter()

@@ -48,7 +48,7 @@ pub fn command(context: &Context, which: &Which) -> Result<Outcome> {
     let count = tokens.as_array().map_or(0, Vec::len);
     let says =
         format!("{name}: the same {count} tokens with its model in another process, in {seconds:.1} s");
-    context.ui.status("Smoked", says);
+    context.ui.status("Tested", says);
     Ok(Outcome::ok("", json!({ "tokens": tokens, "modes": modes, "seconds": seconds })))
 }
 

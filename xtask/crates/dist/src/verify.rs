@@ -56,7 +56,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     })?;
     let wrong = labels.map(|labels| wrong_labels(&labels, &manifest)).unwrap_or_default();
     if !wrong.is_empty() {
-        return Err(Error::no(format!("`{name}` is not what its labels say")).detail(wrong.join("\n")));
+        return Err(Error::no(format!("`{name}` does not match its labels")).detail(wrong.join("\n")));
     }
     let against = if known.lock.is_some() {
         "manifest, SBOM, provenance and lock"

@@ -36,10 +36,10 @@ pub struct Options {
     /// List the steps.
     #[arg(long)]
     pub list: bool,
-    /// Leave out steps that have passed here with the same inputs, and say which; ignored if `CI` is set.
+    /// Skip steps that already passed in this checkout with the same inputs, and list them; ignored if `CI` is set.
     #[arg(long, conflicts_with = "long")]
     pub changed: bool,
-    /// Build every flavor that this machine can build from nothing, and record each in ci/proofs/; takes hours.
+    /// Build every flavor that this machine supports from scratch, and record each in ci/proofs/; takes hours.
     #[arg(long, conflicts_with = "list")]
     pub long: bool,
     /// Print the steps that would run, and why; with `--long`, what would be built.

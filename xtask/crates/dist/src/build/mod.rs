@@ -54,19 +54,19 @@ pub struct Options {
     /// Skip the smoke test; the build then counts as unfinished.
     #[arg(long)]
     pub no_smoke: bool,
-    /// Stop once CMake has found everything that the flavor needs.
+    /// Only configure: stop after CMake has found the flavor's dependencies.
     #[arg(long, conflicts_with = "no_smoke")]
     pub configure_only: bool,
     /// Build from an empty folder without a compiler cache, and record the result in ci/proofs/.
     #[arg(long)]
     pub record: bool,
-    /// Build once more, from nothing in another folder, and compare every byte of both packages.
+    /// Build a second time from scratch in another folder and compare the packages byte for byte.
     #[arg(long, conflicts_with_all = ["no_smoke", "configure_only", "record"])]
     pub twice: bool,
     /// Compile all but ggml at -O1: enough to compare answers, but neither for timing nor for shipping.
     #[arg(long, conflicts_with_all = ["record", "twice"])]
     pub reference: bool,
-    /// Processors of the accelerator, separated by commas, instead of the flavor's own list.
+    /// Comma-separated GPU architectures to compile for, instead of the flavor's list.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub architectures: Vec<String>,
     /// Leave the web page out of the server.

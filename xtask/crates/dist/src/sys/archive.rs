@@ -64,7 +64,7 @@ pub(super) fn explained(name: &str, why: ArchiveError) -> Error {
     match why {
         ArchiveError::Hostile(why) => Error::no(format!("`{name}` is refused: {why}")),
         ArchiveError::Io(error) => {
-            Error::no(format!("`{name}` is damaged or no archive")).detail(disk::reason(&error))
+            Error::no(format!("`{name}` is damaged or not an archive")).detail(disk::reason(&error))
         }
     }
 }
@@ -272,7 +272,7 @@ mod tests {
         for bytes in [&whole[..whole.len() / 2], b"not an archive", &[]] {
             let message = result_of(bytes);
             assert!(
-                message.contains("`p.tar.gz` is damaged or no archive") || message.contains("no folders"),
+                message.contains("`p.tar.gz` is damaged or not an archive") || message.contains("no folders"),
                 "{message}"
             );
         }

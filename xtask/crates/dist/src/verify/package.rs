@@ -48,7 +48,7 @@ pub fn demand(
                 1 => "1 finding".to_string(),
                 count => format!("{count} findings"),
             };
-            Err(Error::no(format!("`{name}` is not what it says: {count}")).detail(findings.join("\n")))
+            Err(Error::no(format!("`{name}` failed verification: {count}")).detail(findings.join("\n")))
         }
     }
 }

@@ -259,7 +259,7 @@ fn describe_remembered(replayed: &Replayed, remembered: &Remembered) -> String {
     }
     let edits = edits_beside::listed(&beside).join("\n    ");
     format!(
-        "{what}\n  it also edits lines beside the conflict, which only `--allow-edits` accepts:\n    {edits}"
+        "{what}\n  it also edits lines outside the conflict, which only `--allow-edits` accepts:\n    {edits}"
     )
 }
 

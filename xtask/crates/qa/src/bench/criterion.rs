@@ -43,7 +43,7 @@ pub(super) fn run(context: &Context, target: &str) -> Result<Vec<Measured>> {
     }
     let measured = read_all(&results)?;
     if measured.is_empty() {
-        return Err(Error::no("criterion measured nothing")
+        return Err(Error::no("criterion produced no measurements")
             .hint(format!("cargo bench --package espalier-kernels --features benches --bench {target}")));
     }
     Ok(measured)

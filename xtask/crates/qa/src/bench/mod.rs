@@ -33,7 +33,7 @@ use crate::serving::probe::{self, Probe};
 /// The bench to run.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Benchmark {
-    /// Time applying a series: ours cold and unchanged, `git am`, one `git apply --cached`.
+    /// Time applying a series: `apply` from scratch and with nothing to do, `git am`, and a single `git apply --cached`.
     Apply(Rounds),
     /// Time judging a series at each of a thousand upstream commits.
     Status(Rounds),

@@ -28,7 +28,7 @@ const SAMPLE: usize = 25;
 pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
     let scratch = disk::scratch_folder(&context.layout.generated().join("bench"), "status")?;
     let project = scratch.path().join("made-up");
-    context.ui.status("Making", format!("{} files, {} commits", SIZE.files, SIZE.commits));
+    context.ui.status("Creating", format!("{} files, {} commits", SIZE.files, SIZE.commits));
     made_history::make(&project, SIZE)?;
     ours(&project).arg("fetch").success()?;
     context.ui.status("Measuring", format!("{} patches at {} commits", SIZE.patches, SIZE.after_pin));

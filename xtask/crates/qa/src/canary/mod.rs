@@ -51,8 +51,7 @@ pub struct Options {
     /// Also write the page of `status --html`.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Maintain one issue for each broken patch of any series on the pin, about upstream's default branch (so not with
-    /// `--tip`).
+    /// Open, update and close one issue per broken patch; always about upstream's default branch.
     #[arg(long, conflicts_with = "tip")]
     pub github: bool,
     /// Print what would be done.

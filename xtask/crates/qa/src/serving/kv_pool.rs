@@ -105,7 +105,7 @@ impl Pool {
 }
 
 /// Checks that a server which was started with `--kv-paged` pages its cache. One that runs unpaged could reach the
-/// goals and keep the guarantees of a paged cache, and nothing would be learned.
+/// goals and keep the guarantees of a paged cache, and the result would be meaningless.
 ///
 /// # Errors
 ///
@@ -119,7 +119,9 @@ pub fn must_be_paged(server: &Server) -> Result<()> {
     };
     match is_paged {
         true => Ok(()),
-        false => Err(Error::no("the server runs unpaged in spite of `--kv-paged`: nothing would be learned")),
+        false => {
+            Err(Error::no("the server runs unpaged despite `--kv-paged`; the result would be meaningless"))
+        }
     }
 }
 
@@ -139,7 +141,7 @@ pub fn must_have_own_windows(server: &Server) -> Result<()> {
     match are_own {
         true => Ok(()),
         false => Err(Error::no(
-            "the layers with a sliding window have no blocks of their own: nothing would be learned",
+            "the layers with a sliding window have no blocks of their own; the result would be meaningless",
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! `sync --since`: the checks and the report of a move that the files on disk have already.
+//! `sync --since`: the checks and the report of a move already made on disk.
 //!
 //! A move with a conflict ends in `rebase --continue`, which writes the new pin. Here it is held to what `sync --to`
 //! requires: the same checks, proof and report. A generation moves in `pins.toml`, and is held to the same

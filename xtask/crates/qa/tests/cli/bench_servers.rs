@@ -90,7 +90,7 @@ fn a_server_that_runs_unpaged_is_not_measured() {
     let project = with_fakes("has our option, runs unpaged");
     for words in [PREFIXES, "turns --users 2 --turns 3"] {
         let output = bench(&project, words, &["--only", "paged"]).code(1);
-        assert!(output.stderr.contains("the server runs unpaged in spite of `--kv-paged`"), "{output}");
+        assert!(output.stderr.contains("the server runs unpaged despite `--kv-paged`"), "{output}");
     }
 }
 

@@ -72,7 +72,7 @@ fn the_second_time_does_nothing() {
          Locking paged in espalier.lock: tree de46f1d3b83f10c314ca9b80b13525f58bab212d
      Configuring paged-cpu-native
        Compiling paged-cpu-native
-          Smoked paged-cpu-native: completion "grows", chat "green" in [TIME]
+          Tested paged-cpu-native: completion "grows", chat "green" in [TIME]
         Finished paged-cpu-native in target/espalier/dist/paged-cpu-native
     "#);
     let before = files::times(project.root());

@@ -29,7 +29,7 @@ fn a_good_tip_passes_every_level_and_the_pin_can_move() {
      Configuring canary.paged-cpu-native
           Trying build
        Compiling canary.paged-cpu-native
-          Smoked canary.paged-cpu-native: completion "grows", chat "green" in [TIME]
+          Tested canary.paged-cpu-native: completion "grows", chat "green" in [TIME]
         Finished canary.paged-cpu-native in target/espalier/dist/canary.paged-cpu-native
     "#);
     let project = &watched.project;

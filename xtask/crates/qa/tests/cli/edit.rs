@@ -19,7 +19,7 @@ fn made_with_one_commit_a_patch() {
       next: cargo xtask export paged    # writes the patches
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-          Making target/espalier/edit/paged
+        Creating target/espalier/edit/paged
     ");
     let folder = edit_folder(&project, "paged");
     let log = git::git(&folder, &["log", "--format=%s|%an <%ae>|%ai|%D", "edit/paged"]);
@@ -167,7 +167,7 @@ fn every_repository_before_is_kept_whole() {
     files::write(&folder.join("build/hello"), "built\n");
     for round in ["1", "2"] {
         project.run(&["trailers", "--overwrite", "--set", &format!("Drop-when: {round}")]).success();
-        let kept = format!("Keeping target/espalier/edit-before/paged.{round}: what was there");
+        let kept = format!("Backed up the previous repository to target/espalier/edit-before/paged.{round} ");
         project.run(&["edit"]).success().says(&[&kept]);
     }
     let before = project.path("target/espalier/edit-before/paged.1");
@@ -403,7 +403,7 @@ fn new_offers_a_message() {
       next: cargo xtask export paged    # writes the patch
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-          Making target/espalier/edit/paged
+        Creating target/espalier/edit/paged
     ");
     let folder = edit_folder(&project, "paged");
     insta::assert_snapshot!(git::git(&folder, &["config", "commit.template"]), @".git/espalier-commit-template");

@@ -109,7 +109,7 @@ fn a_bundle_that_is_cut_short() {
     let bytes = std::fs::read(&bundle).unwrap();
     files::write(&bundle, &bytes[..bytes.len() - 40]);
     let package = package(&project, MEMBER, &bundle);
-    fetch(&project, &package).code(3).says(&["git says:", "next:"]);
+    fetch(&project, &package).code(3).says(&["git failed:", "next:"]);
     assert_nothing_left(&project);
 }
 

@@ -332,12 +332,12 @@ fn pip_that_fails_or_leaves_nothing() {
         &python,
         "echo 'ERROR: No matching distribution found for hello-py==1.0' >&2; exit 1",
     );
-    sdist.run(&["fetch"]).code(3).says(&["pip says: No matching distribution found for hello-py==1.0"]);
+    sdist.run(&["fetch"]).code(3).says(&["pip failed: No matching distribution found for hello-py==1.0"]);
     files::write_script(
         &python,
         "echo \"ERROR: this pip cannot be used: No module named 'pip'\" >&2; exit 1",
     );
-    let output = sdist.run(&["fetch"]).code(3).says(&["pip says: this pip cannot be used"]);
+    let output = sdist.run(&["fetch"]).code(3).says(&["pip failed: this pip cannot be used"]);
     output.says(&["next: install Python 3 with pip"]);
     files::write_script(&python, "true");
     sdist.run(&["fetch"]).code(3).says(&["pip succeeded but downloaded no package"]);
@@ -486,5 +486,5 @@ fn an_interrupted_download_is_not_distrusted() {
     command.env("PIP_INDEX_URL", format!("http://127.0.0.1:{}/simple", index_that_breaks_off()));
     command.args(fetch.get_args()).current_dir(project.root());
     let output = project.finish(command).code(3);
-    output.says(&["pip says: could not download hello_py-1.0.tar.gz"]).says_nothing_of("do not trust");
+    output.says(&["pip failed: could not download hello_py-1.0.tar.gz"]).says_nothing_of("do not trust");
 }

@@ -43,7 +43,7 @@ fn a_server_that_runs_unpaged_keeps_no_promise_of_a_paged_one() {
     let project = fakes("", "runs unpaged");
     let output = hold(&project, &["last-block"]).code(1);
     assert!(output.stdout.contains("promises: 0 of 1 kept"), "{output}");
-    assert!(output.stdout.contains("the server runs unpaged in spite of `--kv-paged`"), "{output}");
+    assert!(output.stdout.contains("the server runs unpaged despite `--kv-paged`"), "{output}");
 }
 
 /// A generation is compared with its own sources, and with the rows of the table that are about it.

@@ -224,7 +224,7 @@ fn verify_finds_a_flipped_byte_in_every_blob_and_a_false_label() {
     imaging
         .run(&["verify", IMAGE])
         .code(1)
-        .says(&["is not what its labels say", "the label `dev.espalier.tree` is not"]);
+        .says(&["does not match its labels", "the label `dev.espalier.tree` is not"]);
     imaging.reseal(|config| config["rootfs"]["diff_ids"][1] = format!("sha256:{}", "0".repeat(64)).into());
     imaging.run(&["verify", IMAGE]).code(1).says(&["is not the one of the configuration"]);
     imaging.reseal(|config| config["rootfs"]["diff_ids"] = serde_json::json!([]));

@@ -24,7 +24,7 @@ fn stage(moving: &Move) {
 fn refused(moving: &Move, words: &[&str], undo: impl Fn(&Path)) {
     let before = moving.committed();
     let output = moving.run(&["--continue"]).code(4);
-    output.says(&["beside what was in conflict in patches/paged/0001-greet-more-warmly.patch"]).says(words);
+    output.says(&["outside the conflict in patches/paged/0001-greet-more-warmly.patch"]).says(words);
     assert_eq!(moving.committed(), before);
     undo(&moving.work());
     stage(moving);
@@ -41,7 +41,7 @@ fn an_edit_of_another_file_is_refused() {
     -- stdout --
 
     -- stderr --
-    error: an edit is beside what was in conflict in patches/paged/0001-greet-more-warmly.patch
+    error: an edit outside the conflict in patches/paged/0001-greet-more-warmly.patch
       src/count.c:4: expected `    int count = 0;`, found `    int count = 5;`
       next: undo it: git -C target/espalier/rebase/hello/work checkout automatic -- src/count.c
       next: then: cargo xtask rebase --continue
@@ -77,7 +77,7 @@ fn files_that_come_and_go_are_refused() {
     files::write(&moving.work().join("src/extra.c"), "int extra;\n");
     git::git(&moving.work(), &["rm", "--quiet", "src/add.c"]);
     stage(&moving);
-    let words = ["2 edits are beside", "src/add.c: it is deleted", "src/extra.c: it is a new file"];
+    let words = ["2 edits outside the conflict", "src/add.c: it is deleted", "src/extra.c: it is a new file"];
     refused(&moving, &words, |work| {
         std::fs::remove_file(work.join("src/extra.c")).unwrap();
         git::git(work, &["checkout", "--quiet", "HEAD", "--", "src/add.c"]);
@@ -155,14 +155,14 @@ fn edits_of_one_file_are_accepted_alone() {
     files::write(&moving.work().join("src/extra.c"), "int extra;\n");
     stage(&moving);
     let allow = "cargo xtask rebase --continue --allow-edits src/count.c src/extra.c";
-    moving.run(&["--continue"]).code(4).says(&["2 edits are beside", allow]);
+    moving.run(&["--continue"]).code(4).says(&["2 edits outside the conflict", allow]);
     moving
         .run(&["--continue", "--allow-edits", "src/count.c"])
         .code(4)
-        .says(&["an edit is beside what was in conflict", "src/extra.c: it is a new file", allow])
+        .says(&["an edit outside the conflict", "src/extra.c: it is a new file", allow])
         .says_nothing_of("src/count.c:4");
     let typed = ["--continue", "--allow-edits", "src/count.c", "--allow-edits", "src/extras.c"];
-    moving.run(&typed).code(2).says(&["`src/extras.c` has no edit beside what was in conflict", allow]);
+    moving.run(&typed).code(2).says(&["`src/extras.c` has no edit outside the conflict", allow]);
     moving
         .run(&["--continue", "--allow-edits", "src/count.c", "--allow-edits", "./src/extra.c"])
         .code(4)
@@ -264,7 +264,7 @@ fn a_candidate_may_change_only_where_the_patch_lands() {
     files::edit(&circle, "int a40;", "long a40;");
     stage(&moving);
     let output = moving.run(&["--continue"]).code(4);
-    output.says(&["an edit is beside", "src/circle.c:42: expected `int a40;`, found `long a40;`"]);
+    output.says(&["an edit outside the conflict", "src/circle.c:42: expected `int a40;`, found `long a40;`"]);
     files::edit(&circle, "long a40;", "int a40;");
     stage(&moving);
     moving.run(&["--continue"]).success();
@@ -350,7 +350,7 @@ fn every_edit_beside_is_named() {
     stage(&moving);
     let work = "git -C target/espalier/rebase/hello/work";
     moving.run(&["--continue"]).code(4).says(&[
-        "4 edits are beside what was in conflict",
+        "4 edits outside the conflict",
         "src/count.c:4: expected `    int count = 0;`, found `    int count = 5;`",
         ": expected `    return count;`, found 3 lines from `    // one` on",
         "src/extra.c: it is a new file",

@@ -90,7 +90,7 @@ fn missing_or_altered_packages_are_not_released() {
     project.run(&["release", "--url", "https://x/'; rm -rf '"]).code(2).says(&["is not a plain https URL"]);
     change(&project.path(PACKAGE), "sbom.cdx.json", |bom| bom["version"] = 2.into());
     project.run(&["release"]).code(1).says(&[
-        "is not what it says",
+        "failed verification",
         "next: build it again: cargo xtask build --variant paged --flavor cpu-native\n",
     ]);
     assert_eq!(before, files::times(&project.path(RELEASE)));

@@ -56,7 +56,7 @@ fn the_dry_run_says_it() {
     let project = Project::new();
     let stdout = project.run(&["build", "--twice", "--dry-run"]).success().stdout;
     assert!(
-        stdout.ends_with("again        from nothing in target/espalier/twice, and compare every byte\n"),
+        stdout.ends_with("again        from scratch in target/espalier/twice, and compare every byte\n"),
         "{stdout}"
     );
 }

@@ -98,7 +98,7 @@ fn a_file_too_many_one_that_is_missing_and_a_link_are_named() {
     std::fs::remove_file(package.join("bin/hello")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", package.join("bin/link")).unwrap();
     verify(&project, &package).code(1).says(&[
-        "error: `[BESIDE]/copy` is not what it says: 3 findings",
+        "error: `[BESIDE]/copy` failed verification: 3 findings",
         "`bin/link` is a link, a device or a pipe",
         "`bin/hello` is missing in the package, `manifest.json` has it",
         "`bin/more` is in the package, `manifest.json` does not have it",

@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_recognised_in_the_words_of_other_programs() {
         let folder = tempfile::tempdir().unwrap();
-        for message in ["npm says: code ENOSPC", "pip says: [Errno 28] No space left on device"] {
+        for message in ["npm failed: code ENOSPC", "pip failed: [Errno 28] No space left on device"] {
             let error =
                 blame_full_disk(folder.path(), Error::environment("`npm pack` failed").detail(message));
             assert!(error.what.starts_with("the disk of `") && error.what.ends_with("` is full"), "{error}");

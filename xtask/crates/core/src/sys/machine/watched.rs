@@ -98,7 +98,7 @@ const OTHERS_SHOWN: usize = 8;
 fn with_words(program: &str, error: Error, log: &[String]) -> Error {
     let lines: Vec<&str> = log.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
     let Some(reason) = reason_in(&lines) else { return error };
-    let mut reported = Error::environment(format!("{program} says: {}", without_mark(reason)));
+    let mut reported = Error::environment(format!("{program} failed: {}", without_mark(reason)));
     let mut others: Vec<&str> = Vec::new();
     for line in lines.into_iter().map(without_mark) {
         if line != without_mark(reason) && line != CONSEQUENCE && !others.contains(&line) {
@@ -165,7 +165,7 @@ mod tests {
                 "remote: fatal: unable to read 1",
                 "fatal: early EOF"
             ]),
-            "error: git says: unable to read 1\n  remote: Enumerating objects: 11, done.\n  early EOF"
+            "error: git failed: unable to read 1\n  remote: Enumerating objects: 11, done.\n  early EOF"
         );
         assert_eq!(
             reported(&[
@@ -173,13 +173,13 @@ mod tests {
                 "fatal: Could not read from remote repository.",
                 ""
             ]),
-            "error: git says: Could not read from remote repository.\n  ssh: connect to host x: refused"
+            "error: git failed: Could not read from remote repository.\n  ssh: connect to host x: refused"
         );
         assert_eq!(
             reported(&["code ENOSPC", "nospc ENOSPC: no space left on device, write"]),
-            "error: git says: nospc ENOSPC: no space left on device, write\n  code ENOSPC"
+            "error: git failed: nospc ENOSPC: no space left on device, write\n  code ENOSPC"
         );
-        assert_eq!(reported(&["plain", "words"]), "error: git says: plain\n  words");
+        assert_eq!(reported(&["plain", "words"]), "error: git failed: plain\n  words");
         assert_eq!(reported(&[" "]), "error: exit code 128");
     }
 

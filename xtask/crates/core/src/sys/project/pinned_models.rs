@@ -70,7 +70,7 @@ pub fn provide(name: &Name, model: &Model, layout: &Layout, offline: bool, ui: &
     }
 }
 
-/// Builds the model's folder in scratch space and renames it into place: a killed run leaves nothing that looks whole.
+/// Builds the model's folder in scratch space and renames it into place: a killed run leaves no partial model behind.
 fn fetch(name: &Name, model: &Model, layout: &Layout, ui: &Ui) -> Result<()> {
     let _lock = run_lock::take(layout, ui, run_lock::Access::Build)?;
     let megabytes = model.download_bytes() as f64 / 1e6;

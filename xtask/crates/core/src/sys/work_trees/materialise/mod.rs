@@ -207,7 +207,7 @@ fn make_empty(folder: &Path, submodules: &[Vec<u8>], ui: &Ui) -> Result<()> {
         return Ok(());
     }
     let names: Vec<String> = submodules.iter().map(|path| printable(path)).collect();
-    ui.status("Leaving", format!("empty what is a submodule upstream: {}", names.join(", ")));
+    ui.status("Skipping", format!("submodules: {} (left empty)", names.join(", ")));
     submodules.iter().try_for_each(|path| disk::create_folder(&folder.join(to_path(path))))
 }
 
