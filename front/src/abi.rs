@@ -53,7 +53,7 @@ pub struct Pair {
 /// A part of a multipart form.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct RawFormPart {
     /// Name of the field.
     pub name: Text,
     /// Name of the file.
@@ -101,7 +101,7 @@ pub struct Request {
     /// Their number.
     pub n_headers: usize,
     /// Parts of a form.
-    pub parts: *const Part,
+    pub parts: *const RawFormPart,
     /// Their number.
     pub n_parts: usize,
 }

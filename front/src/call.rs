@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use crate::abi::{self, Pair, Text, Usage};
 use crate::core::{Answer, Core, Handle, Next};
 use crate::decode::Pairs;
-use crate::form::Part;
+use crate::form::FormPart;
 use crate::keys::Caller;
 use crate::wake::Token;
 
@@ -78,7 +78,7 @@ pub struct Request {
     /// Body.
     pub body: Bytes,
     /// Parts of the body, if it is a form.
-    pub form: Option<Vec<Part>>,
+    pub form: Option<Vec<FormPart>>,
 }
 
 impl Request {
@@ -95,14 +95,14 @@ impl Request {
         let tenant = holder.map_or("", |holder| &holder.tenant);
         let models = holder.map_or(&[][..], |holder| &holder.models);
         let models: Vec<Text> = models.iter().map(|model| Text::of(model.as_bytes())).collect();
-        let part = |part: &Part| abi::Part {
+        let part = |part: &FormPart| abi::RawFormPart {
             name: Text::of(&part.name),
             filename: Text::of(part.filename.as_deref().unwrap_or_default()),
             content_type: Text::of(&part.content_type),
             data: Text::of(&part.data),
             is_file: u32::from(part.filename.is_some()),
         };
-        let parts: Vec<abi::Part> = self.form.iter().flatten().map(part).collect();
+        let parts: Vec<abi::RawFormPart> = self.form.iter().flatten().map(part).collect();
         core.call(&abi::Request {
             route: self.route,
             is_form: u32::from(self.form.is_some()),

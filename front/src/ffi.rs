@@ -47,7 +47,7 @@ pub unsafe extern "C" fn espalier_front_open(
         match unsafe { Options::read(options) }.and_then(|options| Front::new(core, options)) {
             Ok(front) => Box::into_raw(Box::new(front)),
             Err(reason) => {
-                core.log(LOG_ERROR, &format!("cannot open the front: {reason}"));
+                core.log(LOG_ERROR, &format!("cannot initialize the transport: {reason}"));
                 std::ptr::null_mut()
             }
         }

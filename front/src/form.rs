@@ -10,7 +10,7 @@ const MOST_HEADERS: usize = 8192;
 
 /// A part of a form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct FormPart {
     /// Name of the field.
     pub name: Vec<u8>,
     /// Name of the file; `None` for a field without one.
@@ -33,7 +33,7 @@ pub fn is_form(content_type: &[u8]) -> bool {
 /// # Errors
 ///
 /// The body does not have the form that its content type promises.
-pub fn parts(content_type: &[u8], body: &Bytes) -> Result<Vec<Part>, &'static str> {
+pub fn parts(content_type: &[u8], body: &Bytes) -> Result<Vec<FormPart>, &'static str> {
     let boundary = parameter(content_type, b"boundary").filter(|boundary| !boundary.is_empty());
     let boundary = boundary.ok_or("the content type of the form has no boundary")?;
     let delimiter = [b"\r\n--", boundary.as_slice()].concat();
@@ -83,8 +83,8 @@ fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
     }
 }
 
-fn headers(text: &[u8]) -> Result<Part, &'static str> {
-    let mut part = Part::default();
+fn headers(text: &[u8]) -> Result<FormPart, &'static str> {
+    let mut part = FormPart::default();
     let mut named = false;
     for line in text.split(|byte| *byte == b'\n') {
         let line = line.trim_ascii();
@@ -151,7 +151,7 @@ mod tests {
 
     const TYPE: &[u8] = b"multipart/form-data; boundary=\"x y\"";
 
-    fn read(text: &str) -> Result<Vec<Part>, &'static str> {
+    fn read(text: &str) -> Result<Vec<FormPart>, &'static str> {
         parts(TYPE, &Bytes::from(text.to_string()))
     }
 
@@ -163,8 +163,8 @@ mod tests {
              \r\n--x\r\n\r\n--x y--\r\n",
         )
         .unwrap();
-        let field = Part { name: b"model".to_vec(), data: "whisper".into(), ..Part::default() };
-        let file = Part {
+        let field = FormPart { name: b"model".to_vec(), data: "whisper".into(), ..FormPart::default() };
+        let file = FormPart {
             name: b"file".to_vec(),
             filename: Some(b"a \"b\" \\c;.wav".to_vec()),
             content_type: b"audio/wav".to_vec(),
@@ -179,7 +179,7 @@ mod tests {
             "preamble\r\n--x y\r\nContent-Disposition: form-data; name=a\r\n\r\n\r\n--x y--\r\nepilogue",
         )
         .unwrap();
-        assert_eq!(parts, [Part { name: b"a".to_vec(), ..Part::default() }]);
+        assert_eq!(parts, [FormPart { name: b"a".to_vec(), ..FormPart::default() }]);
         assert_eq!(read("--x y--").unwrap(), []);
     }
 

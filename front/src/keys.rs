@@ -31,7 +31,7 @@ pub struct Holder {
 
 /// An accepted key.
 #[derive(Clone, Debug)]
-struct Known {
+struct AcceptedKey {
     digest: Digest,
     /// `None` for a key of `--api-key`.
     holder: Option<Arc<Holder>>,
@@ -43,7 +43,7 @@ pub struct Keys {
     file: Option<PathBuf>,
     /// Whether the core knows the tokens of its calls; otherwise a file that limits them is invalid.
     counts_tokens: bool,
-    known: RwLock<Arc<[Known]>>,
+    known: RwLock<Arc<[AcceptedKey]>>,
 }
 
 /// The sender of a request.
@@ -85,7 +85,7 @@ impl Caller {
 impl Keys {
     /// Accepts `keys`; without any, all requests are accepted.
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> Keys {
-        let known = |key| Known { digest: Sha256::digest(key).into(), holder: None };
+        let known = |key| AcceptedKey { digest: Sha256::digest(key).into(), holder: None };
         Keys { known: RwLock::new(keys.into_iter().map(known).collect()), ..Keys::default() }
     }
 
@@ -121,13 +121,13 @@ impl Keys {
             let (file, name) = (file.display(), &entry.name);
             return Err(format!("{file}: `{name}`: tokens-per-minute is not supported at a router"));
         }
-        let after: Arc<[Known]> = entries.into_iter().map(|entry| renewed(entry, &before)).collect();
+        let after: Arc<[AcceptedKey]> = entries.into_iter().map(|entry| renewed(entry, &before)).collect();
         let count = after.len();
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = after;
         Ok(count)
     }
 
-    fn known(&self) -> Arc<[Known]> {
+    fn known(&self) -> Arc<[AcceptedKey]> {
         Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -157,13 +157,13 @@ impl Keys {
 }
 
 /// A key of the file, with what is left of its limits.
-fn renewed(entry: Entry, before: &[Known]) -> Known {
+fn renewed(entry: Entry, before: &[AcceptedKey]) -> AcceptedKey {
     let same = before.iter().filter(|known| known.digest == entry.digest);
     let limits = same.filter_map(|known| known.holder.as_ref()).map(|holder| &holder.limits);
     let limits = limits.into_iter().find(|limits| limits.per_minute() == entry.limits).cloned();
     let limits = limits.unwrap_or_else(|| Arc::new(Limits::new(entry.limits)));
     let holder = Holder { name: entry.name, tenant: entry.tenant, models: entry.models, limits };
-    Known { digest: entry.digest, holder: Some(Arc::new(holder)) }
+    AcceptedKey { digest: entry.digest, holder: Some(Arc::new(holder)) }
 }
 
 /// The key that a request presents. The last of several headers counts, as it does in the server.

@@ -108,7 +108,7 @@ impl Front {
     /// An address cannot be bound, or a thread cannot be started.
     pub fn listen(&mut self) -> Result<u16, String> {
         if self.runtime.is_some() {
-            return Err("the front listens already".to_string());
+            return Err("the transport is already listening".to_string());
         }
         // Each call has at most one thread, and frees itself on another one while the first ends.
         let threads = self.options.max_calls + MONITORS + FILES;
@@ -196,7 +196,7 @@ impl Front {
         }
         self.live.wait();
         runtime.shutdown_timeout(Duration::from_secs(1));
-        self.core.log(LOG_INFO, "the front is closed");
+        self.core.log(LOG_INFO, "transport closed");
     }
 
     fn files(&self) -> Files {

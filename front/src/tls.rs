@@ -68,7 +68,7 @@ impl TlsFiles {
             (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key, client_ca })),
             (None, None) if client_ca.is_none() => Ok(None),
             (None, None) => Err("--front-client-ca needs --ssl-cert-file and --ssl-key-file".to_string()),
-            _ => Err("--ssl-cert-file and --ssl-key-file need each other".to_string()),
+            _ => Err("--ssl-cert-file and --ssl-key-file must be given together".to_string()),
         }
     }
 

@@ -84,12 +84,12 @@ fn status(answer: &[u8]) -> Option<u16> {
 
 fn main() -> ExitCode {
     let question = Question::new(|name| std::env::var(name).ok());
-    let said = question.and_then(|question| {
+    let result = question.and_then(|question| {
         let status =
             question.ask(PATIENCE).map_err(|why| format!("{}:{}: {why}", question.host, question.port))?;
         if status == 200 { Ok(()) } else { Err(format!("{} answers {status}", question.path)) }
     });
-    match said {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             // A closed pipe must not change the exit code.

@@ -9,7 +9,7 @@ fn question(set: &[(&str, &str)]) -> Result<Question, String> {
 }
 
 /// Checks a server that responds with `parts`, a moment between each. Returns the result, and the request it received.
-fn said_of(parts: &'static [&'static [u8]], patience: Duration) -> (Result<u16, String>, String) {
+fn check_server(parts: &'static [&'static [u8]], patience: Duration) -> (Result<u16, String>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let server = std::thread::spawn(move || {
@@ -22,8 +22,8 @@ fn said_of(parts: &'static [&'static [u8]], patience: Duration) -> (Result<u16, 
         }
         String::from_utf8_lossy(&request[..count]).into_owned()
     });
-    let said = question(&[("LLAMA_ARG_PORT", &port)]).unwrap().ask(patience);
-    (said, server.join().unwrap())
+    let result = question(&[("LLAMA_ARG_PORT", &port)]).unwrap().ask(patience);
+    (result, server.join().unwrap())
 }
 
 #[test]
@@ -41,18 +41,18 @@ fn it_asks_where_the_server_listens() {
 
 #[test]
 fn the_status_of_an_answer_is_reported() {
-    let (said, request) = said_of(&[b"HTTP/1.1 200 OK\r\n\r\n{}"], PATIENCE);
-    assert_eq!((said, request.lines().next()), (Ok(200), Some("GET /health HTTP/1.0")));
-    assert_eq!(said_of(&[b"HTTP/1.1 50", b"3 Service Unavailable\r\n"], PATIENCE).0, Ok(503));
-    assert_eq!(said_of(&[b"SSH-2.0-OpenSSH\r\n"], PATIENCE).0, Err("its answer is not HTTP".into()));
-    assert_eq!(said_of(&[], PATIENCE).0, Err("its answer is not HTTP".into()));
+    let (result, request) = check_server(&[b"HTTP/1.1 200 OK\r\n\r\n{}"], PATIENCE);
+    assert_eq!((result, request.lines().next()), (Ok(200), Some("GET /health HTTP/1.0")));
+    assert_eq!(check_server(&[b"HTTP/1.1 50", b"3 Service Unavailable\r\n"], PATIENCE).0, Ok(503));
+    assert_eq!(check_server(&[b"SSH-2.0-OpenSSH\r\n"], PATIENCE).0, Err("its answer is not HTTP".into()));
+    assert_eq!(check_server(&[], PATIENCE).0, Err("its answer is not HTTP".into()));
 }
 
 #[test]
 fn a_server_that_does_not_answer_is_not_waited_for() {
     let begin = Instant::now();
-    let (said, _) = said_of(&[b"H", b"T", b"T", b"P", b"/", b"1"], Duration::from_millis(150));
-    assert!(said.is_err() && begin.elapsed() < Duration::from_secs(2), "{said:?}");
+    let (result, _) = check_server(&[b"H", b"T", b"T", b"P", b"/", b"1"], Duration::from_millis(150));
+    assert!(result.is_err() && begin.elapsed() < Duration::from_secs(2), "{result:?}");
     // The client's end of a connection keeps its port from every other program, and nothing listens on it.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

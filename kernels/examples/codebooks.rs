@@ -46,17 +46,17 @@ fn write_table(text: &mut String, name: &str, table: &Rounded) {
     let count = levels.len();
     let rows: String = levels.chunks(16).map(|row| format!("    {},\n", list(row))).collect();
     let of_name = name.to_lowercase();
-    let said = "writing to a string succeeds";
+    let reason = "writing to a string succeeds";
     writeln!(
         text,
         "\n/// Levels of `{of_name}`.\n#[rustfmt::skip]\npub const {name}: [i8; {count}] = [\n{rows}];"
     )
-    .expect(said);
+    .expect(reason);
     writeln!(
         text,
         "/// How many of them lie in a standard deviation.\npub const {name}_SPREAD: f32 = {spread:.3};"
     )
-    .expect(said);
+    .expect(reason);
 }
 
 fn list(row: &[i8]) -> String {

@@ -125,14 +125,14 @@ pub use read::parse_error::{ParseError, Refusal};
 pub use read::patch_message::patch_message;
 pub use read::quilt::{QuiltEntry, conditional_lines, is_packed, read_quilt_series};
 pub use read::recipe::{
-    Named, PatchScript, Recipe, RecipeKind, Remark, fits, read_makefile, read_patch_script, read_recipe,
+    PatchScript, Recipe, RecipeKind, RecipePatch, Remark, fits, read_makefile, read_patch_script, read_recipe,
 };
 pub use read::refusals::{FileRefusal, refusals};
 pub use read::subject::is_useless;
 pub use replay::applied_series::AppliedSeries;
 pub use replay::patch::{Replay, ReplayError, TreeNames};
 pub use replay::replayed_patch::{exact_patch, replayed_patch};
-pub use replay::survey::{Known, Survey, survey_series};
+pub use replay::survey::{ReusableSurvey, Survey, survey_series};
 pub use text::added_lines::added_lines;
 pub use text::common_words::says_something;
 pub use text::earlier_lines::{EarlierLines, earlier_lines};

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches, Parser, Subcommand};
-use espalier_core::called::{Called, Program, TakesVariant};
 use espalier_core::config::layout::Layout;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
+use espalier_core::invocation::{Called, Program, TakesVariant};
 use espalier_core::sys::project::{recovery, root};
 use espalier_core::ui::{self, Talk, Ui};
 use espalier_dist::{build, doctor, image, matrix, release, toolchain, verify};
@@ -50,7 +50,7 @@ pub struct Cli<C: Commands> {
     /// Print no progress, only the result, warnings and errors.
     #[arg(long, short, global = true)]
     quiet: bool,
-    /// Do not use the network; say what is missing instead.
+    /// Do not use the network; report what is missing.
     #[arg(long, global = true)]
     offline: bool,
     /// Stop if `espalier.lock` is stale.
@@ -236,7 +236,7 @@ impl<C: Commands> Cli<C> {
         let generated = || root::generated_elsewhere(&context.layout);
         let elsewhere = command.writes_nothing().then(generated).transpose()?.flatten();
         if let Some(folder) = &elsewhere {
-            context.ui.status("Working", "in a folder that vanishes: nothing can be written in the project");
+            context.ui.status("Using", "a temporary folder; the project is read-only");
             context.layout = context.layout.generating_in(folder.path().join("espalier"));
         }
         command.run(&context, self.program).map_err(|error| context.layout.show_in(error))

@@ -75,10 +75,10 @@ fn help_of_such_a_command_is_that_of_the_other_program() {
 fn without_the_other_program_the_error_says_how_to_install_it() {
     let output = espalier(None, &["gate"]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
-    let said = text(&output.stderr);
+    let stderr = text(&output.stderr);
     let missing = "espalier-qa`, which implements this command, is not installed\n  next: ";
-    assert!(said.contains(missing), "{said}");
-    assert!(said.contains("cargo install --locked --path xtask/crates/qa"), "{said}");
+    assert!(stderr.contains(missing), "{stderr}");
+    assert!(stderr.contains("cargo install --locked --path xtask/crates/qa"), "{stderr}");
 }
 
 #[test]

@@ -51,8 +51,8 @@ fn layouts() -> Vec<(&'static str, usize)> {
     vec![
         ("text", size_of::<abi::Text>()),
         ("pair", size_of::<abi::Pair>()),
-        ("part", size_of::<abi::Part>()),
-        ("part.is_file", offset_of!(abi::Part, is_file)),
+        ("part", size_of::<abi::RawFormPart>()),
+        ("part.is_file", offset_of!(abi::RawFormPart, is_file)),
         ("request", size_of::<abi::Request>()),
         ("request.token", offset_of!(abi::Request, token)),
         ("request.key", offset_of!(abi::Request, key)),

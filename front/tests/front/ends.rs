@@ -59,7 +59,7 @@ fn closing_frees_every_call() {
     let ((), time) = timed(|| drop(server));
     assert!(time < Duration::from_secs(5), "{time:?}");
     assert_eq!(mock.freed.load(std::sync::atomic::Ordering::SeqCst), 20);
-    assert!(mock.log().contains("the front is closed"));
+    assert!(mock.log().contains("transport closed"));
 }
 
 #[test]

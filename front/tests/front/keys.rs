@@ -44,7 +44,7 @@ fn a_file_that_cannot_be_used_opens_no_front() {
     {
         let options = Options { key_file: key_file.to_string(), ..Options::default() };
         let log = Server::open(&options).unwrap_err();
-        assert!(log.contains("cannot open the front") && log.contains(reason), "{log}");
+        assert!(log.contains("cannot initialize the transport") && log.contains(reason), "{log}");
     }
 }
 
@@ -89,7 +89,7 @@ fn limits_of_tokens_are_refused_where_tokens_are_not_counted() {
     let options = Options { key_file: file.path().to_string(), counts_tokens: false, ..Options::default() };
     let reason = format!("{}: `one`: tokens-per-minute is not supported at a router", file.path());
     let log = Server::open(&options).unwrap_err();
-    assert!(log.contains(&format!("cannot open the front: {reason}")), "{log}");
+    assert!(log.contains(&format!("cannot initialize the transport: {reason}")), "{log}");
     file.write(&plain);
     let server = Server::open(&options).unwrap();
     file.write(&(limited + &key("two", "")));

@@ -205,7 +205,7 @@ fn closing_writes_all_lines() {
 fn a_log_that_cannot_be_opened_opens_no_front() {
     let options = Options { access_log: "/no/such/folder/log".to_string(), ..Options::default() };
     let log = Server::open(&options).unwrap_err();
-    assert!(log.contains("cannot open the front: /no/such/folder/log: "), "{log}");
+    assert!(log.contains("cannot initialize the transport: /no/such/folder/log: "), "{log}");
 }
 
 #[cfg(target_os = "linux")]

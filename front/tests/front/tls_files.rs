@@ -13,13 +13,13 @@ fn reason(certificate: &str, private_key: &str, client_ca: &str) -> String {
         ..Options::default()
     };
     let log = Server::open(&options).expect_err("a front is opened");
-    log.strip_prefix("0 cannot open the front: ").unwrap_or_else(|| panic!("{log}")).to_string()
+    log.strip_prefix("0 cannot initialize the transport: ").unwrap_or_else(|| panic!("{log}")).to_string()
 }
 
 #[test]
 fn options_need_each_other() {
     let (certificate, key) = ("/certificate", "/key");
-    let needed = "--ssl-cert-file and --ssl-key-file need each other";
+    let needed = "--ssl-cert-file and --ssl-key-file must be given together";
     for (certificate, key) in [(certificate, ""), ("", key)] {
         assert_eq!(reason(certificate, key, ""), needed);
         assert_eq!(reason(certificate, key, "/ca"), needed);

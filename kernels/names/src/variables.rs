@@ -187,11 +187,16 @@ mod tests {
 
     #[test]
     fn an_unknown_variable_with_our_prefix_is_named_with_those_that_exist() {
-        let said = warning("ESPALIER_COMPLETELY_DIFFERENT").unwrap_or_default();
-        assert!(said.contains("`ESPALIER_COMPLETELY_DIFFERENT`; known are ESPALIER_ENABLE, "), "{said}");
-        assert!(said.ends_with(", ESPALIER_ISA"), "{said}");
-        assert!(warning("ESPALIER_THREADS").is_some_and(|said| said.contains("known are ESPALIER_ENABLE")));
-        assert!(warning("ESPALIER_\u{1b}[0m").is_some_and(|said| !said.contains('\u{1b}')));
+        let message = warning("ESPALIER_COMPLETELY_DIFFERENT").unwrap_or_default();
+        assert!(
+            message.contains("`ESPALIER_COMPLETELY_DIFFERENT`; known are ESPALIER_ENABLE, "),
+            "{message}"
+        );
+        assert!(message.ends_with(", ESPALIER_ISA"), "{message}");
+        assert!(
+            warning("ESPALIER_THREADS").is_some_and(|message| message.contains("known are ESPALIER_ENABLE"))
+        );
+        assert!(warning("ESPALIER_\u{1b}[0m").is_some_and(|message| !message.contains('\u{1b}')));
     }
 
     #[test]

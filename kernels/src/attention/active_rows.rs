@@ -65,7 +65,8 @@ impl Token<'_> {
     ///
     /// # Safety
     ///
-    /// The processor has the instruction set `S`, and the cells' pointers are valid for the sizes beside them.
+    /// The processor has the instruction set `S`, and the cells' pointers are valid for the problem's sizes and
+    /// strides.
     #[inline(always)]
     pub unsafe fn sees<S: Simd>(self, tile: usize, count: usize, mask: &mut [f32; TILE]) -> bool {
         // SAFETY: per this function's contract the processor has `S` and the cells' pointers are valid.
@@ -74,7 +75,7 @@ impl Token<'_> {
 
     /// # Safety
     ///
-    /// The cells' pointers are valid for the sizes beside them.
+    /// The cells' pointers are valid for the problem's sizes and strides.
     unsafe fn has_tile(self, tile: usize) -> bool {
         let blocks = self.cells.blocks;
         let at = self.token * self.cells.blocks_token as usize;

@@ -29,7 +29,7 @@ pub struct RowResult<'a> {
 }
 
 /// Location of a tile.
-struct Place<'a> {
+struct TileLocation<'a> {
     /// The cache, or the cells of the residual window beside it.
     cells: &'a Cells,
     /// Types of K and V.
@@ -55,7 +55,7 @@ impl Task<'_> {
     ///
     /// # Safety
     ///
-    /// The processor has the instruction set `S`, and the problem's pointers are valid for the sizes beside them.
+    /// The processor has the instruction set `S`, and the problem's pointers are valid for its sizes and strides.
     #[inline(always)]
     pub unsafe fn run<S: Simd>(&self, scratch: &mut Scratch<'_>, mut take: impl FnMut(RowResult<'_>)) {
         // SAFETY: per this function's contract the processor has `S` and the problem's pointers are valid.
@@ -79,13 +79,13 @@ impl Task<'_> {
     }
 
     /// Locates a tile; tiles of the residual window come after those of the cache.
-    fn place(&self, tile: usize) -> Place<'_> {
+    fn place(&self, tile: usize) -> TileLocation<'_> {
         let [cache, residual] = &self.problem.cells;
         let (cells, types, tile) = match tile.checked_sub(cache.tile_count()) {
             None => (cache, self.types[0], tile),
             Some(tile) => (residual, self.types[1], tile),
         };
-        Place { cells, types, tile, count: (cells.count as usize - tile * TILE).min(TILE) }
+        TileLocation { cells, types, tile, count: (cells.count as usize - tile * TILE).min(TILE) }
     }
 
     fn token(&self, row: usize) -> usize {
@@ -150,7 +150,7 @@ impl Task<'_> {
     ///
     /// As [`Task::run`].
     #[inline(always)]
-    unsafe fn take_tile<S: Simd>(&self, place: &Place<'_>, scratch: &mut Scratch<'_>) {
+    unsafe fn take_tile<S: Simd>(&self, place: &TileLocation<'_>, scratch: &mut Scratch<'_>) {
         // SAFETY: per this function's contract the processor has `S` and the problem's pointers are valid.
         unsafe {
             let active = self.active::<S>(place, scratch.tile.mask);
@@ -176,7 +176,7 @@ impl Task<'_> {
     ///
     /// As [`Task::run`].
     #[inline(always)]
-    unsafe fn active<S: Simd>(&self, place: &Place<'_>, masks: &mut [f32]) -> Active {
+    unsafe fn active<S: Simd>(&self, place: &TileLocation<'_>, masks: &mut [f32]) -> Active {
         let (cells, stream) = (place.cells, self.item.stream);
         let tokens = self.token(0)..self.token(self.item.rows - 1) + 1;
         let mut sees = [false; ROWS];
@@ -197,7 +197,7 @@ impl Task<'_> {
     #[inline(always)]
     unsafe fn weigh<S: Simd>(
         &self,
-        place: &Place<'_>,
+        place: &TileLocation<'_>,
         active: &Active,
         of_head: &mut OfHead<'_>,
         of_tile: &mut OfTile<'_>,
@@ -235,7 +235,13 @@ impl Task<'_> {
     ///
     /// As [`Task::run`].
     #[inline(always)]
-    unsafe fn adjust<S: Simd>(&self, place: &Place<'_>, slope: f32, mask: &[f32; TILE], scores: *mut f32) {
+    unsafe fn adjust<S: Simd>(
+        &self,
+        place: &TileLocation<'_>,
+        slope: f32,
+        mask: &[f32; TILE],
+        scores: *mut f32,
+    ) {
         let problem = self.problem;
         let has_mask = !place.cells.mask.is_null() || place.count < TILE;
         for at in (0..TILE).step_by(S::LANES) {
@@ -254,13 +260,13 @@ impl Task<'_> {
         }
     }
 
-    fn keys(&self, number: usize, place: &Place<'_>) -> Tile<KvType> {
+    fn keys(&self, number: usize, place: &TileLocation<'_>) -> Tile<KvType> {
         let cells = place.cells;
         let strides = [cells.k_cell, cells.k_head, cells.k_stream];
         self.tile(cells.k, strides, place.types.0, self.problem.key_size, (number, place))
     }
 
-    fn values(&self, number: usize, place: &Place<'_>) -> Tile<KvType> {
+    fn values(&self, number: usize, place: &TileLocation<'_>) -> Tile<KvType> {
         let cells = place.cells;
         let strides = [cells.v_cell, cells.v_head, cells.v_stream];
         self.tile(cells.v, strides, place.types.1, self.problem.value_size, (number, place))
@@ -272,7 +278,7 @@ impl Task<'_> {
         strides: [u64; 3],
         kind: KvType,
         size: u32,
-        (number, place): (usize, &Place<'_>),
+        (number, place): (usize, &TileLocation<'_>),
     ) -> Tile<KvType> {
         let [stride, of_head, _] = strides.map(|bytes| bytes as usize);
         let (first, size) = (self.first(all, strides, number, place.tile), size as usize);

@@ -87,7 +87,7 @@ impl Memory {
 ///
 /// # Safety
 ///
-/// The problem's pointers are valid for the sizes beside them; no two threads have the same share, and all have the
+/// The problem's pointers are valid for its sizes and strides; no two threads have the same share, and all have the
 /// same `memory`.
 pub unsafe fn compute(problem: &Problem, share: Share, memory: &Memory) {
     let Some(types) = problem.types() else { return };

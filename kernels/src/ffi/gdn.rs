@@ -23,7 +23,7 @@ pub unsafe extern "C" fn espalier_gdn_is_supported(problem: *const Problem) -> i
 ///
 /// # Safety
 ///
-/// `problem` is null or points to a valid `struct espalier_gdn`, whose pointers are valid for the sizes beside them.
+/// `problem` is null or points to a valid `struct espalier_gdn`, whose pointers are valid for its sizes and strides.
 /// Each of `threads` threads has a different index.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_gdn_compute(problem: *const Problem, thread: u32, threads: u32) -> i32 {
@@ -46,8 +46,8 @@ pub unsafe extern "C" fn espalier_gdn_convolution_is_supported(problem: *const C
 ///
 /// # Safety
 ///
-/// `problem` is null or points to a valid `struct espalier_gdn_convolution`, whose pointers are valid for the sizes
-/// beside them. Each of `threads` threads has a different index.
+/// `problem` is null or points to a valid `struct espalier_gdn_convolution`, whose pointers are valid for its sizes
+/// and strides. Each of `threads` threads has a different index.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_gdn_convolution_compute(
     problem: *const Convolution,
@@ -72,7 +72,7 @@ unsafe fn is_supported<O: StateOperation>(operation: *const O) -> i32 {
 
 /// # Safety
 ///
-/// `operation` is null or points to a valid operation, whose pointers are valid for the sizes beside them; its output
+/// `operation` is null or points to a valid operation, whose pointers are valid for its sizes and strides; its output
 /// and its cache do not overlap its other tensors. Each of `threads` threads has a different index.
 unsafe fn compute_share<O: StateOperation>(operation: *const O, thread: u32, threads: u32) -> i32 {
     guarded(0, || {

@@ -219,8 +219,8 @@ pub unsafe extern "C" fn espalier_pool_clear(pool: *mut SharedPool) {
 ///
 /// # Safety
 ///
-/// `pool` is null or points to a live pool. `request` is null or points to a valid `struct espalier_pool_request` whose
-/// pointers are valid for the lengths beside them.
+/// `pool` is null or points to a live pool. `request` is null or points to a valid `struct espalier_pool_request`, each
+/// of whose pointers is valid for the length in the field after it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_begin(
     pool: *mut SharedPool,
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn espalier_pool_begin(
 /// # Safety
 ///
 /// `pool` is null or points to a live pool. `blocks` points to a `struct espalier_pool_blocks` for each group, whose
-/// pointers are valid for the capacities beside them, `snapshot` to space for one integer. Null is refused.
+/// `first_cells` has space for `capacity` integers, `snapshot` to space for one integer. Null is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_match_prefix(
     pool: *mut SharedPool,
@@ -276,7 +276,7 @@ pub unsafe extern "C" fn espalier_pool_match_prefix(
 /// # Safety
 ///
 /// `pool` is null or points to a live pool. `tokens` points to `token_count` integers, `blocks` to a
-/// `struct espalier_pool_blocks` for each group, whose pointers are valid for the capacities beside them. Null is
+/// `struct espalier_pool_blocks` for each group, whose `first_cells` has space for `capacity` integers. Null is
 /// refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_cache_blocks(
@@ -351,7 +351,7 @@ pub unsafe extern "C" fn espalier_pool_next_event(pool: *mut SharedPool, event: 
 
 /// # Safety
 ///
-/// The pointers in `request` are valid for the lengths beside them.
+/// Each pointer in `request` is valid for the length in the field after it.
 unsafe fn request_keys(request: &PoolRequest) -> Result<RequestKeys, PoolStatus> {
     // SAFETY: per this function's contract the pointers in `request` are valid for their lengths.
     unsafe {

@@ -2,13 +2,13 @@
 
 use crate::ffi::guarded;
 use crate::ffi::pool::{PoolStatus, SharedPool, check_output, slice, with_pool};
-use crate::scheduler::{Action, Capacity, Decision, Group, Place, Request, Stage, decide, order};
+use crate::scheduler::{Action, Capacity, Decision, Group, QueuePosition, Request, Stage, decide, order};
 
 /// A request as the server describes it. The layout is `struct espalier_schedule_request`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ScheduleRequest {
-    /// Arrival time: see [`Place`].
+    /// Arrival time: see [`QueuePosition`].
     pub arrival: u64,
     /// The first position whose KV it does not have.
     pub first: u64,
@@ -16,7 +16,7 @@ pub struct ScheduleRequest {
     pub end: u64,
     /// Number of further choices (`n`) that continue where its prompt ends.
     pub further_choices: u64,
-    /// Priority: see [`Place`].
+    /// Priority: see [`QueuePosition`].
     pub priority: i32,
     /// Id of its sequence.
     pub sequence: i32,
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn espalier_pool_schedule(
 /// `places` points to `count` places, and `indexes` to space for `count` integers. Null is refused unless `count` is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_schedule_order(
-    places: *const Place,
+    places: *const QueuePosition,
     count: usize,
     indexes: *mut u32,
 ) -> i32 {

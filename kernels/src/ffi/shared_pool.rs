@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard};
 use crate::ffi::guarded;
 use crate::pool::block::BlockId;
 use crate::pool::groups::{Group, Groups};
-use crate::pool::pool::{Next, Pool, PoolOptions, Refusal};
+use crate::pool::pool::{Next, Pool, PoolError, PoolOptions};
 use crate::pool::snapshots::NoSnapshot;
 use crate::report;
 
@@ -33,11 +33,11 @@ pub enum PoolStatus {
     Exists = 4,
 }
 
-impl From<Refusal> for PoolStatus {
-    fn from(refusal: Refusal) -> PoolStatus {
+impl From<PoolError> for PoolStatus {
+    fn from(refusal: PoolError) -> PoolStatus {
         match refusal {
-            Refusal::Short => PoolStatus::Short,
-            Refusal::Invalid => PoolStatus::Invalid,
+            PoolError::Short => PoolStatus::Short,
+            PoolError::Invalid => PoolStatus::Invalid,
         }
     }
 }
@@ -196,8 +196,8 @@ pub(super) unsafe fn check_groups(blocks: *const PoolBlocks) -> Result<(), PoolS
 ///
 /// # Safety
 ///
-/// `output` points to a `struct espalier_pool_blocks` for each group, whose pointers are valid for the capacities
-/// beside them.
+/// `output` points to a `struct espalier_pool_blocks` for each group, whose `first_cells` has space for
+/// `capacity` integers.
 pub(super) unsafe fn write_groups(
     shared: &SharedPool,
     found: &Groups<Vec<BlockId>>,

@@ -68,7 +68,7 @@ pub unsafe extern "C" fn espalier_pool_snapshot_begin(
         check_output(evicted, capacity)?;
         check_output(evicted_count, 1)?;
         let reason = Reason::from_number(reason).ok_or(PoolStatus::Invalid)?;
-        // Bytes of a snapshot that the caller does not get to know of would never be freed.
+        // A snapshot id that is not returned to the caller would leak its memory.
         if capacity < pool.snapshots().len() {
             return Err(PoolStatus::Invalid);
         }
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn espalier_pool_restored(
 /// # Safety
 ///
 /// `pool` is null or points to a live pool. `blocks` points to a `struct espalier_pool_blocks` for each group, whose
-/// pointers are valid for the capacities beside them, `snapshots` to space for `capacity` integers, `snapshot_count` to
+/// `first_cells` has space for `capacity` integers, `snapshots` to space for `capacity` integers, `snapshot_count` to
 /// space for one. Null is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_distrust(
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn espalier_pool_distrust(
         check_groups(blocks)?;
         check_output(snapshots, capacity)?;
         check_output(snapshot_count, 1)?;
-        // Bytes of a snapshot that the caller does not get to know of would never be freed.
+        // A snapshot id that is not returned to the caller would leak its memory.
         if capacity < pool.snapshots().len() {
             return Err(PoolStatus::Invalid);
         }

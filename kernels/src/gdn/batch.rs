@@ -91,7 +91,7 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::moves::Place;
+    use super::super::moves::StateLocation;
     use super::*;
 
     fn batch(sources: &[i32], seqs: u32) -> Batch {
@@ -99,7 +99,7 @@ mod tests {
         Batch { sources: sources.as_ptr(), tokens: 2, seqs, first: 1, moved, cells: 4, planes: 3 }
     }
 
-    fn pairs(sources: &[i32], seqs: u32) -> Option<Vec<(Place, Place)>> {
+    fn pairs(sources: &[i32], seqs: u32) -> Option<Vec<(StateLocation, StateLocation)>> {
         // SAFETY: the batch has as many sources.
         let moves = unsafe { batch(sources, seqs).moves() };
         moves.map(|moves| moves.iter().map(|one| (one.from, one.to)).collect())
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn rollback_states_move_with_an_idle_sequence_only() {
-        let cell = Place::Cell;
+        let cell = StateLocation::Cell;
         assert_eq!(pairs(&[3], 1), Some(vec![(cell(3), cell(1))]));
         let mut moved = pairs(&[1, 3], 1).unwrap();
         moved.sort_by_key(|(from, _)| format!("{from:?}"));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_pending_rollback_is_applied_by_the_move() {
-        let cell = Place::Cell;
+        let cell = StateLocation::Cell;
         // Cell 2 begins with its state of the token before its last one, which is in plane 1.
         let mut moved = pairs(&[1, 6], 1).unwrap();
         moved.sort_by_key(|(from, _)| format!("{from:?}"));

@@ -101,7 +101,7 @@ impl StateOperation for Convolution {
             // valid, and each place is a cell. The channels belong to this thread.
             unsafe {
                 moves::carry_out(moves, channels * self.kept(), |cell| self.state(cell, first));
-                let mut part = Part::new(self, first, channels);
+                let mut part = ChannelGroup::new(self, first, channels);
                 for seq in 0..self.batch.seqs as usize {
                     part.take_sequence::<S>(seq);
                 }
@@ -110,8 +110,8 @@ impl StateOperation for Convolution {
     }
 }
 
-/// Some channels.
-struct Part<'a> {
+/// A group of channels.
+struct ChannelGroup<'a> {
     problem: &'a Convolution,
     first: usize,
     channels: usize,
@@ -120,16 +120,16 @@ struct Part<'a> {
     before: Rows<MAX_TAPS>,
 }
 
-impl Part<'_> {
+impl ChannelGroup<'_> {
     /// # Safety
     ///
     /// The problem's pointers are valid, and it has these channels.
-    unsafe fn new(problem: &Convolution, first: usize, channels: usize) -> Part<'_> {
+    unsafe fn new(problem: &Convolution, first: usize, channels: usize) -> ChannelGroup<'_> {
         let taps = problem.taps as usize;
         let mut kernel = [[0.0; CHANNELS]; MAX_TAPS];
         // SAFETY: per this function's contract the kernel has these channels.
         unsafe { by_rows(problem.kernel.add(first * taps), taps, channels, &mut kernel) };
-        Part { problem, first, channels, kernel, before: [[0.0; CHANNELS]; MAX_TAPS] }
+        ChannelGroup { problem, first, channels, kernel, before: [[0.0; CHANNELS]; MAX_TAPS] }
     }
 
     /// Computes all tokens of a sequence, and updates its cell.
@@ -160,7 +160,7 @@ impl Part<'_> {
     ///
     /// # Safety
     ///
-    /// As [`Part::take_sequence`]; the position is before the end of the batch.
+    /// As [`ChannelGroup::take_sequence`]; the position is before the end of the batch.
     #[inline(always)]
     unsafe fn inputs(&self, seq: usize, position: usize) -> *const f32 {
         match position.checked_sub(self.problem.kept()) {
@@ -172,7 +172,7 @@ impl Part<'_> {
 
     /// # Safety
     ///
-    /// As [`Part::take_sequence`].
+    /// As [`ChannelGroup::take_sequence`].
     #[inline(always)]
     unsafe fn take_token<S: Simd>(&self, seq: usize, token: usize) {
         let (taps, row) = (self.problem.taps as usize, seq * self.problem.batch.tokens as usize + token);
@@ -195,7 +195,7 @@ impl Part<'_> {
     ///
     /// # Safety
     ///
-    /// As [`Part::take_sequence`]; the cache has the cell.
+    /// As [`ChannelGroup::take_sequence`]; the cache has the cell.
     unsafe fn keep(&self, seq: usize, position: usize, cell: usize) {
         let kept = self.problem.kept();
         // SAFETY: per this function's contract the cell and the inputs exist.
@@ -245,7 +245,7 @@ mod tests {
 
     /// The output, and the cache afterwards.
     #[derive(Debug, PartialEq)]
-    struct Found {
+    struct ConvolutionResult {
         out: Vec<f32>,
         states: Vec<f32>,
     }
@@ -300,13 +300,13 @@ mod tests {
             }
         }
 
-        fn run(&self, isa: Isa, threads: usize) -> Found {
+        fn run(&self, isa: Isa, threads: usize) -> ConvolutionResult {
             let (found, is_computed) = self.try_run(isa, threads);
             assert!(is_computed);
             found
         }
 
-        fn try_run(&self, isa: Isa, threads: usize) -> (Found, bool) {
+        fn try_run(&self, isa: Isa, threads: usize) -> (ConvolutionResult, bool) {
             let sizes = self.sizes;
             let mut out = Guarded::new(&vec![f32::NAN; self.x.len()]);
             let mut states = Guarded::new(&self.states);
@@ -331,7 +331,7 @@ mod tests {
             let compute = |thread| unsafe { compute_on(isa, &problem, Share { thread, threads }) };
             // One after the other: threads share no channel.
             let is_computed = (0..threads).all(compute);
-            (Found { out: out.to_vec(), states: states.to_vec() }, is_computed)
+            (ConvolutionResult { out: out.to_vec(), states: states.to_vec() }, is_computed)
         }
 
         /// Returns the inputs of a sequence and channel, with those that its source has before them.
@@ -419,7 +419,7 @@ mod tests {
                     (states, sources) = (found.states, Vec::new());
                     out.extend(found.out);
                 }
-                assert_eq!(Found { out, states }, case.run(isa, 2), "{isa:?}, seed {seed}");
+                assert_eq!(ConvolutionResult { out, states }, case.run(isa, 2), "{isa:?}, seed {seed}");
             }
         }
     }

@@ -51,7 +51,7 @@ pub trait StateOperation {
 ///
 /// # Safety
 ///
-/// The operation's pointers are valid for the sizes beside them; the output and the cache do not overlap the other
+/// The operation's pointers are valid for its sizes and strides; the output and the cache do not overlap the other
 /// tensors. No two threads have the same share.
 #[must_use]
 pub unsafe fn compute<O: StateOperation>(operation: &O, share: Share) -> bool {
@@ -133,7 +133,7 @@ mod tests {
 
     /// The output, and the cache afterwards.
     #[derive(Debug, PartialEq)]
-    struct Found {
+    struct DeltaNetResult {
         out: Vec<f32>,
         states: Vec<f32>,
     }
@@ -252,13 +252,13 @@ mod tests {
             self.sizes.heads as usize * (self.sizes.size as usize).pow(2)
         }
 
-        fn run(&self, isa: Isa, threads: usize) -> Found {
+        fn run(&self, isa: Isa, threads: usize) -> DeltaNetResult {
             let (found, is_computed) = self.try_run(isa, threads);
             assert!(is_computed);
             found
         }
 
-        fn try_run(&self, isa: Isa, threads: usize) -> (Found, bool) {
+        fn try_run(&self, isa: Isa, threads: usize) -> (DeltaNetResult, bool) {
             let sizes = self.sizes;
             let outs = (sizes.batch.tokens * sizes.batch.seqs * sizes.heads * sizes.size) as usize;
             let mut out = Guarded::new(&vec![f32::NAN; outs]);
@@ -289,7 +289,7 @@ mod tests {
                 ..sizes
             };
             let is_computed = on_threads(&problem, isa, threads);
-            (Found { out: out.to_vec(), states: states.to_vec() }, is_computed)
+            (DeltaNetResult { out: out.to_vec(), states: states.to_vec() }, is_computed)
         }
 
         /// Computes the output and the cache in f64.
@@ -480,7 +480,7 @@ mod tests {
                     states = found.states;
                     out.extend(found.out);
                 }
-                assert_eq!(Found { out, states }, all, "{isa:?}, seed {seed}");
+                assert_eq!(DeltaNetResult { out, states }, all, "{isa:?}, seed {seed}");
             }
         }
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// A place that a state is copied from or to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StateLocation {
     /// The cell with this index, over all planes.
     Cell(usize),
     /// Memory beside the cache.
@@ -19,9 +19,9 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
     /// The place that is read.
-    pub from: Place,
+    pub from: StateLocation,
     /// Another place, which is overwritten.
-    pub to: Place,
+    pub to: StateLocation,
 }
 
 /// A cell that gets the state of another one: its index, and that of its source.
@@ -45,12 +45,12 @@ pub fn in_order(copied: &[Copied]) -> Vec<Move> {
 /// For the cells of all places `part` returns as many valid floats, different ones for different cells. No other thread
 /// uses them.
 pub unsafe fn carry_out(moves: &[Move], length: usize, part: impl Fn(usize) -> *mut f32) {
-    let has_cycle = moves.iter().any(|one| one.to == Place::Spare);
+    let has_cycle = moves.iter().any(|one| one.to == StateLocation::Spare);
     let mut spare = vec![0.0; if has_cycle { length } else { 0 }];
     let spare = spare.as_mut_ptr();
-    let floats = |place: Place| match place {
-        Place::Cell(cell) => part(cell),
-        Place::Spare => spare,
+    let floats = |place: StateLocation| match place {
+        StateLocation::Cell(cell) => part(cell),
+        StateLocation::Spare => spare,
     };
     for Move { from, to } in moves {
         // SAFETY: per this function's contract both are `length` floats, of different places.
@@ -97,7 +97,7 @@ impl Pending<'_> {
         let mut free: Vec<usize> = (0..self.copied.len()).filter(is_free).collect();
         while let Some(i) = free.pop() {
             let read = self.read_by(i);
-            self.make(i, Place::Cell(self.source(i)));
+            self.make(i, StateLocation::Cell(self.source(i)));
             if let Some(read) = read {
                 self.readers[read] -= 1;
                 if self.readers[read] == 0 && self.is_pending[read] {
@@ -113,18 +113,20 @@ impl Pending<'_> {
             if !self.is_pending[start] {
                 continue;
             }
-            self.moves.push(Move { from: Place::Cell(self.copied[start].0), to: Place::Spare });
+            self.moves
+                .push(Move { from: StateLocation::Cell(self.copied[start].0), to: StateLocation::Spare });
             let mut i = start;
             while let Some(read) = self.read_by(i) {
-                let from = if read == start { Place::Spare } else { Place::Cell(self.source(i)) };
+                let from =
+                    if read == start { StateLocation::Spare } else { StateLocation::Cell(self.source(i)) };
                 self.make(i, from);
                 i = read;
             }
         }
     }
 
-    fn make(&mut self, i: usize, from: Place) {
-        self.moves.push(Move { from, to: Place::Cell(self.copied[i].0) });
+    fn make(&mut self, i: usize, from: StateLocation) {
+        self.moves.push(Move { from, to: StateLocation::Cell(self.copied[i].0) });
         self.is_pending[i] = false;
     }
 }
@@ -172,7 +174,7 @@ mod tests {
     fn cells_that_keep_their_states_are_not_copied() {
         assert_eq!(in_order(&[]), []);
         assert_eq!(in_order(&[(3, 3), (4, 4), (5, 5)]), []);
-        let copy = Move { from: Place::Cell(1), to: Place::Cell(4) };
+        let copy = Move { from: StateLocation::Cell(1), to: StateLocation::Cell(4) };
         assert_eq!(in_order(&[(3, 3), (4, 1), (5, 5)]), [copy]);
     }
 

@@ -127,7 +127,7 @@ impl Scratch {
 ///
 /// # Safety
 ///
-/// The problem's pointers are valid for the sizes beside them.
+/// The problem's pointers are valid for its sizes and strides.
 unsafe fn token_of(problem: &Problem, head: usize, seq: usize, token: usize) -> Token {
     let at = |stride: [u64; 3], head: usize| {
         head * stride[0] as usize + token * stride[1] as usize + seq * stride[2] as usize
@@ -155,7 +155,7 @@ unsafe fn token_of(problem: &Problem, head: usize, seq: usize, token: usize) -> 
 /// # Safety
 ///
 /// The processor has the instruction set `S`. The problem is supported, and `BY_KEY` is as in it; its pointers are
-/// valid for the sizes beside them. No other thread uses these rows.
+/// valid for its sizes and strides. No other thread uses these rows.
 #[inline(always)]
 pub unsafe fn advance<S: Simd, const BY_KEY: bool>(
     problem: &Problem,

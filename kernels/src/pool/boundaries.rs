@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use super::contents::{ContentId, SequenceId};
 use super::groups::Group;
-use super::pool::{Pool, Refusal};
+use super::pool::{Pool, PoolError};
 use super::requests::Request;
 use super::snapshots::{Demand, Grant, NoSnapshot, Reason, SnapshotId};
 
@@ -180,17 +180,17 @@ impl Pool {
     /// removed, and the caller frees its bytes, removes everything from the sequence and computes the prompt. So does the
     /// caller of another sequence that was going to restore it.
     ///
-    /// [`Refusal::Invalid`]: the sequence is not restoring it.
+    /// [`PoolError::Invalid`]: the sequence is not restoring it.
     pub fn restored(
         &mut self,
         sequence: i32,
         snapshot: SnapshotId,
         is_restored: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PoolError> {
         let sequence = self.sequence(sequence)?;
         let request = self.requests[sequence.0 as usize].as_mut();
         let request =
-            request.filter(|request| request.restoring == Some(snapshot)).ok_or(Refusal::Invalid)?;
+            request.filter(|request| request.restoring == Some(snapshot)).ok_or(PoolError::Invalid)?;
         request.restoring = None;
         request.restored = Some(snapshot).filter(|_| is_restored);
         self.snapshots.unpin(snapshot);
@@ -297,10 +297,10 @@ impl Pool {
 
     /// Ends a snapshot: it can be matched from here on. If it could not be written, it is removed.
     ///
-    /// [`Refusal::Invalid`]: it is not being written.
-    pub fn end_snapshot(&mut self, snapshot: SnapshotId, is_written: bool) -> Result<(), Refusal> {
+    /// [`PoolError::Invalid`]: it is not being written.
+    pub fn end_snapshot(&mut self, snapshot: SnapshotId, is_written: bool) -> Result<(), PoolError> {
         if !self.snapshots.is_being_written(snapshot) {
-            return Err(Refusal::Invalid);
+            return Err(PoolError::Invalid);
         }
         if !is_written {
             self.remove_snapshot(snapshot);

@@ -15,7 +15,7 @@ use super::block::BlockId;
 use super::contents::ContentId;
 use super::groups::{Group, Groups};
 use super::layout::Layout;
-use super::pool::{Pool, Refusal};
+use super::pool::{Pool, PoolError};
 use super::requests::Request;
 use super::snapshots::SnapshotId;
 
@@ -35,10 +35,10 @@ impl Pool {
     /// has a state, the blocks that it matched are removed too, which may come from the sequence whose state it
     /// restored, and the snapshots of states after any of its blocks.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, or one without a request.
-    pub fn distrust(&mut self, sequence: i32, matched: u64) -> Result<Distrusted, Refusal> {
+    /// [`PoolError::Invalid`]: an unknown sequence, or one without a request.
+    pub fn distrust(&mut self, sequence: i32, matched: u64) -> Result<Distrusted, PoolError> {
         let sequence = self.sequence(sequence)?;
-        let request = self.requests[sequence.0 as usize].as_ref().ok_or(Refusal::Invalid)?;
+        let request = self.requests[sequence.0 as usize].as_ref().ok_or(PoolError::Invalid)?;
         let contents = self.contents_to_distrust(request, matched);
         // All are found before any is removed: a content that was only looked up ends with its last block or snapshot.
         let blocks_of = |group: Group| -> Vec<BlockId> {

@@ -35,7 +35,7 @@ pub use super::options::PoolOptions;
 
 /// Reason for an error. The pool was not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum PoolError {
     /// Not enough free blocks.
     Short,
     /// The arguments are invalid.
@@ -105,16 +105,16 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Creates a pool that hashes with SHA-256. [`Refusal::Invalid`]: options out of range; [`Refusal::Short`]: not
-    /// enough memory.
-    pub fn new(options: PoolOptions) -> Result<Pool, Refusal> {
+    /// Creates a pool that hashes with SHA-256. [`PoolError::Invalid`]: options out of range; [`PoolError::Short`]:
+    /// not enough memory.
+    pub fn new(options: PoolOptions) -> Result<Pool, PoolError> {
         Pool::with_hash(options, sha256)
     }
 
     /// Creates a pool with another hash function. Errors as for [`Pool::new`].
-    pub fn with_hash(options: PoolOptions, hash: HashFunction) -> Result<Pool, Refusal> {
+    pub fn with_hash(options: PoolOptions, hash: HashFunction) -> Result<Pool, PoolError> {
         if !options.are_valid() {
-            return Err(Refusal::Invalid);
+            return Err(PoolError::Invalid);
         }
         let events = Events::new(options.event_capacity);
         let block_counts = Groups::new(options.block_count, options.window_block_count);
@@ -122,7 +122,7 @@ impl Pool {
         let sequences = options.sequence_count as usize;
         let tables = || vec![BlockTable::default(); sequences];
         Ok(Pool {
-            blocks: blocks.ok_or(Refusal::Short)?,
+            blocks: blocks.ok_or(PoolError::Short)?,
             tables: Groups::new(tables(), tables()),
             layouts: vec![Layout::plain(options.block_size); sequences],
             requests: vec![None; sequences],
@@ -143,44 +143,44 @@ impl Pool {
     /// or none; calling it again returns the same cells. A position in a block that the sequence may not write to
     /// (matched, shared or cached) goes to a new block.
     ///
-    /// [`Refusal::Short`]: not enough free blocks. [`Refusal::Invalid`]: an unknown sequence, a negative position, a
-    /// position that occurs twice in a sequence (both would get one cell), lists of different length.
-    pub fn reserve(&mut self, sequences: &[i32], positions: &[i32]) -> Result<&Reservation, Refusal> {
+    /// [`PoolError::Short`]: not enough free blocks. [`PoolError::Invalid`]: an unknown sequence, a negative
+    /// position, a position that occurs twice in a sequence (both would get one cell), lists of different length.
+    pub fn reserve(&mut self, sequences: &[i32], positions: &[i32]) -> Result<&Reservation, PoolError> {
         self.reserve_in(Group::Full, sequences, positions)
     }
 
     /// The same for the layers of one group. Each of them needs cells for a token before it is computed.
     ///
-    /// Errors as for [`Pool::reserve`]; [`Refusal::Invalid`] also for a group that the pool does not have.
+    /// Errors as for [`Pool::reserve`]; [`PoolError::Invalid`] also for a group that the pool does not have.
     pub fn reserve_in(
         &mut self,
         group: Group,
         sequences: &[i32],
         positions: &[i32],
-    ) -> Result<&Reservation, Refusal> {
+    ) -> Result<&Reservation, PoolError> {
         if sequences.len() != positions.len() || !self.has_group(group) {
-            return Err(Refusal::Invalid);
+            return Err(PoolError::Invalid);
         }
         self.refuse_repeated(sequences, positions)?;
         self.find_missing(group, sequences, positions)?;
         if self.missing.len() > self.blocks.free_count(group) as usize {
             self.blocks.counters.refused_reserves += 1;
-            return Err(Refusal::Short);
+            return Err(PoolError::Short);
         }
         self.place(group, sequences, positions)?;
         Ok(&self.reservation)
     }
 
-    fn refuse_repeated(&mut self, sequences: &[i32], positions: &[i32]) -> Result<(), Refusal> {
+    fn refuse_repeated(&mut self, sequences: &[i32], positions: &[i32]) -> Result<(), PoolError> {
         self.asked.clear();
         self.asked.extend(sequences.iter().copied().zip(positions.iter().copied()));
         self.asked.sort_unstable(); // in a batch they are nearly sorted
         let is_repeated = self.asked.windows(2).any(|pair| pair[0] == pair[1]);
-        if is_repeated { Err(Refusal::Invalid) } else { Ok(()) }
+        if is_repeated { Err(PoolError::Invalid) } else { Ok(()) }
     }
 
     /// Counts the blocks to allocate before any is allocated.
-    fn find_missing(&mut self, group: Group, sequences: &[i32], positions: &[i32]) -> Result<(), Refusal> {
+    fn find_missing(&mut self, group: Group, sequences: &[i32], positions: &[i32]) -> Result<(), PoolError> {
         self.missing.clear();
         for (sequence, position) in sequences.iter().zip(positions) {
             let (place, _) = self.place_of(*sequence, *position)?;
@@ -194,7 +194,7 @@ impl Pool {
         Ok(())
     }
 
-    fn place(&mut self, group: Group, sequences: &[i32], positions: &[i32]) -> Result<(), Refusal> {
+    fn place(&mut self, group: Group, sequences: &[i32], positions: &[i32]) -> Result<(), PoolError> {
         self.reservation.cells.clear();
         self.reservation.fresh_blocks.clear();
         for (sequence, position) in sequences.iter().zip(positions) {
@@ -212,8 +212,8 @@ impl Pool {
         Ok(())
     }
 
-    fn take_for(&mut self, group: Group, (sequence, index): (SequenceId, u32)) -> Result<BlockId, Refusal> {
-        let block = self.blocks.take(group).ok_or(Refusal::Short)?;
+    fn take_for(&mut self, group: Group, (sequence, index): (SequenceId, u32)) -> Result<BlockId, PoolError> {
+        let block = self.blocks.take(group).ok_or(PoolError::Short)?;
         if self.tables[group][sequence.0 as usize].add_own(index, block) {
             // Several blocks lie at this index now, so none of them will be cached.
             self.cancel_in_flight(group, sequence, index);
@@ -231,8 +231,8 @@ impl Pool {
     }
 
     /// Returns the sequence and the block index of a position, and its offset in that block.
-    fn place_of(&self, sequence: i32, position: i32) -> Result<((SequenceId, u32), u32), Refusal> {
-        let position = u32::try_from(position).map_err(|_| Refusal::Invalid)?;
+    fn place_of(&self, sequence: i32, position: i32) -> Result<((SequenceId, u32), u32), PoolError> {
+        let position = u32::try_from(position).map_err(|_| PoolError::Invalid)?;
         let sequence = self.sequence(sequence)?;
         let (index, offset) = self.layouts[sequence.0 as usize].place(u64::from(position));
         Ok(((sequence, index as u32), offset))
@@ -250,13 +250,13 @@ impl Pool {
     /// Starts a request: the sequence, which must hold nothing, begins to compute this prompt, and one token after it.
     /// An earlier request of the sequence ends.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, one that holds something, or extras that overlap
+    /// [`PoolError::Invalid`]: an unknown sequence, one that holds something, or extras that overlap
     /// or are not sorted.
-    pub fn begin(&mut self, sequence: i32, prompt: &[i32], keys: RequestKeys) -> Result<(), Refusal> {
+    pub fn begin(&mut self, sequence: i32, prompt: &[i32], keys: RequestKeys) -> Result<(), PoolError> {
         let known = self.sequence(sequence)?;
         match self.tables[Group::Full][known.0 as usize].is_empty() {
             true => self.resume(sequence, 0, prompt, keys),
-            false => Err(Refusal::Invalid),
+            false => Err(PoolError::Invalid),
         }
     }
 
@@ -264,14 +264,14 @@ impl Pool {
     /// the rest, which is in flight from now on. No cached blocks are matched; other requests can match the blocks that
     /// it computes from there on. An earlier request of the sequence ends.
     ///
-    /// [`Refusal::Invalid`]: as for [`Pool::begin_of_size`].
+    /// [`PoolError::Invalid`]: as for [`Pool::begin_of_size`].
     pub fn resume(
         &mut self,
         sequence: i32,
         held: usize,
         prompt: &[i32],
         keys: RequestKeys,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PoolError> {
         let size = RequestSize { end: prompt.len() as u64 + 1, further_choices: 0 };
         self.begin_of_size(sequence, held, prompt, keys, size)?;
         self.start_resumed(self.sequence(sequence)?);
@@ -282,8 +282,8 @@ impl Pool {
     /// nothing else. It waits: until [`Pool::match_prefix`] is called for it, none of its blocks is in flight. If it, or
     /// one of its windows, would not fit into the pool with closed blocks, it gets full ones.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, one that does not hold exactly that, with the window before the next
-    /// token, or extras that overlap or are not sorted.
+    /// [`PoolError::Invalid`]: an unknown sequence, one that does not hold exactly that, with the window before the
+    /// next token, or extras that overlap or are not sorted.
     pub fn begin_of_size(
         &mut self,
         sequence: i32,
@@ -291,13 +291,13 @@ impl Pool {
         prompt: &[i32],
         keys: RequestKeys,
         size: RequestSize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PoolError> {
         let sequence = self.sequence(sequence)?;
         let blocks = self.layouts[sequence.0 as usize].needed_blocks(held as u64);
         let holds_it = self.tables[Group::Full][sequence.0 as usize].ends_with(0..blocks as u32)
             && self.holds_window(sequence, held as u64);
         if !holds_it || held > prompt.len() || !keys.are_valid() {
-            return Err(Refusal::Invalid);
+            return Err(PoolError::Invalid);
         }
         self.end_request(sequence);
         let layout = self.layout_for(sequence, held as u64, &keys, size);
@@ -334,10 +334,10 @@ impl Pool {
     /// Records that the first `length` tokens of the sequence's prompt are a system prompt, which other prompts are
     /// expected to begin with.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, or one without a request.
-    pub fn set_system_length(&mut self, sequence: i32, length: usize) -> Result<(), Refusal> {
+    /// [`PoolError::Invalid`]: an unknown sequence, or one without a request.
+    pub fn set_system_length(&mut self, sequence: i32, length: usize) -> Result<(), PoolError> {
         let sequence = self.sequence(sequence)?;
-        self.requests[sequence.0 as usize].as_mut().ok_or(Refusal::Invalid)?.system_length = length;
+        self.requests[sequence.0 as usize].as_mut().ok_or(PoolError::Invalid)?.system_length = length;
         Ok(())
     }
 
@@ -345,26 +345,26 @@ impl Pool {
     /// the pool has a state, the blocks end where a snapshot exists; if it has windows, where the blocks of the window
     /// are cached too. A request that continues from held tokens matches nothing, and computes the rest.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, one without a request, or one that holds anything but matched blocks
-    /// and the window before their end, and has started.
-    pub fn match_prefix(&mut self, sequence: i32) -> Result<PrefixMatch, Refusal> {
+    /// [`PoolError::Invalid`]: an unknown sequence, one without a request, or one that holds anything but matched
+    /// blocks and the window before their end, and has started.
+    pub fn match_prefix(&mut self, sequence: i32) -> Result<PrefixMatch, PoolError> {
         self.match_up_to(sequence, u64::MAX)
     }
 
     /// The same, but matches no block beyond those of the first `tokens` of the prompt.
     ///
-    /// [`Refusal::Invalid`]: as for [`Pool::match_prefix`].
-    pub fn match_up_to(&mut self, sequence: i32, tokens: u64) -> Result<PrefixMatch, Refusal> {
+    /// [`PoolError::Invalid`]: as for [`Pool::match_prefix`].
+    pub fn match_up_to(&mut self, sequence: i32, tokens: u64) -> Result<PrefixMatch, PoolError> {
         let sequence = self.sequence(sequence)?;
         if self.start_resumed(sequence) {
             let (blocks, window_blocks) = (Vec::new(), Vec::new());
             return Ok(PrefixMatch { blocks, window_blocks, snapshot: None, next: Next::Compute });
         }
         let held = self.tables[Group::Full][sequence.0 as usize].len();
-        let request = self.requests[sequence.0 as usize].as_ref().ok_or(Refusal::Invalid)?;
+        let request = self.requests[sequence.0 as usize].as_ref().ok_or(PoolError::Invalid)?;
         let window_is_held = self.holds_window(sequence, request.layout().first_token(held));
         if request.has_begun_to_compute || request.matched != held || !window_is_held {
-            return Err(Refusal::Invalid);
+            return Err(PoolError::Invalid);
         }
         let (boundary, cached) = (self.match_boundary(request, tokens), self.cached_end(request));
         self.note_cached(sequence, cached);
@@ -395,11 +395,11 @@ impl Pool {
         request.matched += 1;
     }
 
-    fn decide_next(&mut self, sequence: SequenceId) -> Result<Next, Refusal> {
-        let request = self.requests[sequence.0 as usize].as_ref().ok_or(Refusal::Invalid)?;
+    fn decide_next(&mut self, sequence: SequenceId) -> Result<Next, PoolError> {
+        let request = self.requests[sequence.0 as usize].as_ref().ok_or(PoolError::Invalid)?;
         let matchable = self.match_boundary(request, u64::MAX).blocks();
         let computing = self.find_in_flight(sequence, request, matchable);
-        let request = self.requests[sequence.0 as usize].as_mut().ok_or(Refusal::Invalid)?;
+        let request = self.requests[sequence.0 as usize].as_mut().ok_or(PoolError::Invalid)?;
         if computing.is_some() {
             request.cancel_all_in_flight(sequence, &mut self.blocks.contents);
             return Ok(Next::Wait);
@@ -412,9 +412,9 @@ impl Pool {
     /// output) must be in the sequence's cells. A block that cannot be cached (several lie at its index, or the
     /// sequence does not own it) is left out. Returns the blocks that were cached.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, one without a request, one that holds nothing at
+    /// [`PoolError::Invalid`]: an unknown sequence, one without a request, one that holds nothing at
     /// the index of a full block, or tokens that are not those of the request.
-    pub fn cache(&mut self, sequence: i32, tokens: &[i32]) -> Result<Vec<BlockId>, Refusal> {
+    pub fn cache(&mut self, sequence: i32, tokens: &[i32]) -> Result<Vec<BlockId>, PoolError> {
         let mut cached = self.cache_in_groups(sequence, tokens)?;
         Ok(std::mem::take(&mut cached[Group::Full]))
     }
@@ -422,19 +422,19 @@ impl Pool {
     /// The same, and returns the blocks of each group. In the layers with a window, blocks that were removed before
     /// they were cached are left out.
     ///
-    /// [`Refusal::Invalid`]: as for [`Pool::cache`].
+    /// [`PoolError::Invalid`]: as for [`Pool::cache`].
     pub fn cache_in_groups(
         &mut self,
         sequence: i32,
         tokens: &[i32],
-    ) -> Result<Groups<Vec<BlockId>>, Refusal> {
+    ) -> Result<Groups<Vec<BlockId>>, PoolError> {
         let sequence = self.sequence(sequence)?;
         let full = self.layouts[sequence.0 as usize].complete_blocks(tokens.len() as u64);
-        let request = self.requests[sequence.0 as usize].as_mut().ok_or(Refusal::Invalid)?;
+        let request = self.requests[sequence.0 as usize].as_mut().ok_or(PoolError::Invalid)?;
         let table = &self.tables[Group::Full][sequence.0 as usize];
         let holds_all = (request.settled..full).all(|index| table.entry(index as u32).is_some());
         if !request.agrees_with(tokens) || !holds_all {
-            return Err(Refusal::Invalid);
+            return Err(PoolError::Invalid);
         }
         request.learn(tokens, &mut self.blocks.contents);
         let unsettled = request.settled..full;
@@ -477,8 +477,8 @@ impl Pool {
     /// Ends the request of the sequence, if it has one; none of its blocks is in flight any more. The sequence keeps
     /// its blocks until they are removed.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence.
-    pub fn end(&mut self, sequence: i32) -> Result<(), Refusal> {
+    /// [`PoolError::Invalid`]: an unknown sequence.
+    pub fn end(&mut self, sequence: i32) -> Result<(), PoolError> {
         let sequence = self.sequence(sequence)?;
         self.end_request(sequence);
         Ok(())
@@ -569,13 +569,13 @@ impl Pool {
         self.requests.get(usize::try_from(sequence).ok()?)?.as_ref()
     }
 
-    pub(super) fn sequence(&self, number: i32) -> Result<SequenceId, Refusal> {
-        let number = u32::try_from(number).map_err(|_| Refusal::Invalid)?;
-        if (number as usize) < self.requests.len() { Ok(SequenceId(number)) } else { Err(Refusal::Invalid) }
+    pub(super) fn sequence(&self, number: i32) -> Result<SequenceId, PoolError> {
+        let number = u32::try_from(number).map_err(|_| PoolError::Invalid)?;
+        if (number as usize) < self.requests.len() { Ok(SequenceId(number)) } else { Err(PoolError::Invalid) }
     }
 
-    pub(super) fn sequence_in(&self, group: Group, number: i32) -> Result<SequenceId, Refusal> {
+    pub(super) fn sequence_in(&self, group: Group, number: i32) -> Result<SequenceId, PoolError> {
         let sequence = self.sequence(number)?;
-        if self.has_group(group) { Ok(sequence) } else { Err(Refusal::Invalid) }
+        if self.has_group(group) { Ok(sequence) } else { Err(PoolError::Invalid) }
     }
 }

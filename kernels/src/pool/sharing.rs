@@ -4,22 +4,22 @@ use super::block::BlockId;
 use super::contents::SequenceId;
 use super::groups::Group;
 use super::layout::Layout;
-use super::pool::{Pool, Refusal};
+use super::pool::{Pool, PoolError};
 use super::sequences::BlockSpan;
 
 impl Pool {
     /// Adds to `to`, besides the blocks it has, a reference to every block of `from` with a position in `first..end`
     /// (as in [`BlockSpan::of`]). `to` only reads them.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence.
-    pub fn share(&mut self, from: i32, to: i32, first: i32, end: i32) -> Result<(), Refusal> {
+    /// [`PoolError::Invalid`]: an unknown sequence.
+    pub fn share(&mut self, from: i32, to: i32, first: i32, end: i32) -> Result<(), PoolError> {
         self.share_in(Group::Full, from, to, first, end)
     }
 
     /// The same for the layers of one group.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, a group that the pool does not have, or a sequence that has blocks in
-    /// another layout.
+    /// [`PoolError::Invalid`]: an unknown sequence, a group that the pool does not have, or a sequence that has
+    /// blocks in another layout.
     pub fn share_in(
         &mut self,
         group: Group,
@@ -27,7 +27,7 @@ impl Pool {
         to: i32,
         first: i32,
         end: i32,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PoolError> {
         let (from, to) = (self.sequence_in(group, from)?, self.sequence_in(group, to)?);
         if from == to {
             return Ok(());
@@ -45,12 +45,12 @@ impl Pool {
     }
 
     /// Gives a sequence the layout of another one, whose blocks it is going to share.
-    fn copy_layout(&mut self, from: SequenceId, to: SequenceId) -> Result<(), Refusal> {
+    fn copy_layout(&mut self, from: SequenceId, to: SequenceId) -> Result<(), PoolError> {
         if self.layouts[from.0 as usize] == self.layouts[to.0 as usize] {
             return Ok(());
         }
         if !self.holds_nothing(to) || self.requests[to.0 as usize].is_some() {
-            return Err(Refusal::Invalid);
+            return Err(PoolError::Invalid);
         }
         self.layouts[to.0 as usize] = self.layouts[from.0 as usize].clone();
         Ok(())
@@ -82,16 +82,16 @@ impl Pool {
     /// range are released. A block that lies in it partly stays; the sequence appends to it only if no other sequence
     /// holds it and it was never cached.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence.
-    pub fn remove(&mut self, sequence: i32, first: i32, end: i32) -> Result<(), Refusal> {
+    /// [`PoolError::Invalid`]: an unknown sequence.
+    pub fn remove(&mut self, sequence: i32, first: i32, end: i32) -> Result<(), PoolError> {
         self.remove_in(Group::Full, sequence, first, end)
     }
 
     /// The same for the layers of one group. The caller removes the same positions from each group, in any order; only
     /// [`Pool::slide`] removes some from one alone.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, or a group that the pool does not have.
-    pub fn remove_in(&mut self, group: Group, sequence: i32, first: i32, end: i32) -> Result<(), Refusal> {
+    /// [`PoolError::Invalid`]: an unknown sequence, or a group that the pool does not have.
+    pub fn remove_in(&mut self, group: Group, sequence: i32, first: i32, end: i32) -> Result<(), PoolError> {
         let sequence = self.sequence_in(group, sequence)?;
         let span = BlockSpan::of(first, end, &self.layouts[sequence.0 as usize]);
         let released = self.tables[group][sequence.0 as usize].remove(span.whole.clone());

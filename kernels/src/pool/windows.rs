@@ -21,7 +21,7 @@ use super::contents::SequenceId;
 use super::groups::Group;
 use super::layout::Layout;
 use super::options::BLOCKS_BESIDE_WINDOW;
-use super::pool::{Pool, Refusal};
+use super::pool::{Pool, PoolError};
 use super::requests::Request;
 
 impl Pool {
@@ -75,11 +75,11 @@ impl Pool {
     /// Returns the first position of which the sequence still has cells. The caller removes the sequence from the cells
     /// before it.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, a pool without windows, or more tokens than a sequence can have.
-    pub fn slide(&mut self, sequence: i32, computed: u64) -> Result<u64, Refusal> {
+    /// [`PoolError::Invalid`]: an unknown sequence, a pool without windows, or more tokens than a sequence can have.
+    pub fn slide(&mut self, sequence: i32, computed: u64) -> Result<u64, PoolError> {
         let known = self.sequence_in(Group::Window, sequence)?;
         if computed > 1 << 31 {
-            return Err(Refusal::Invalid);
+            return Err(PoolError::Invalid);
         }
         let layout = &self.layouts[known.0 as usize];
         let first = self.window_before(layout, layout.last_boundary(computed)).start;

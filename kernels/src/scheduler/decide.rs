@@ -1,6 +1,6 @@
 //! The decision itself.
 
-use super::{Action, Capacity, Decision, Group, Place, Request, Stage, Wait, WindowNeeds, order};
+use super::{Action, Capacity, Decision, Group, QueuePosition, Request, Stage, Wait, WindowNeeds, order};
 
 /// Returns the next action. `retained`: retained sequences of idle slots, in the order in which they are evicted.
 /// `try_waiting`: false if no block was freed and no request arrived since the waiting requests were last considered.
@@ -109,7 +109,7 @@ impl<R: Capacity> SchedulerState<'_, R> {
     fn reclaim(&self, group: Group) -> Action {
         let last = |preemptible: bool| {
             let alike = self.holders(group).filter(|(_, request)| request.preemptible == preemptible);
-            alike.max_by_key(|(_, request)| Place::from(*request))
+            alike.max_by_key(|(_, request)| QueuePosition::from(*request))
         };
         let may_fit = |request: &Request| {
             group == Group::Window || self.holders(group).count() > 1 || self.fits_in_full_blocks(request)
@@ -167,7 +167,7 @@ impl<R: Capacity> SchedulerState<'_, R> {
 
     fn queue(&self) -> Vec<usize> {
         let waits = |index: &usize| self.requests[*index].stage == Stage::Waits;
-        let places: Vec<Place> = self.requests.iter().map(Place::from).collect();
+        let places: Vec<QueuePosition> = self.requests.iter().map(QueuePosition::from).collect();
         order(&places).into_iter().filter(waits).collect()
     }
 

@@ -6,10 +6,10 @@
 //!    its prompt, or its next token with its drafts. They are counted in the pool's own tables, block by block, so
 //!    nothing is counted twice or forgotten. Layers with a sliding window have blocks of their own, of which a request
 //!    needs as many as its sequence can hold between two batches, and all running requests need those of one batch.
-//! 2. **No bypass of the queue head.** Requests are considered in the order of their [`Place`]: of their priority, then
-//!    of their arrival, then of their sequence id. The walk ends at the first one that does not fit. A preempted
-//!    request arrived before those that were never admitted, so it is considered before them. [`order()`] is the only
-//!    implementation: the server ranks slots and queued tasks with it too.
+//! 2. **No bypass of the queue head.** Requests are considered in the order of their [`QueuePosition`]: of their
+//!    priority, then of their arrival, then of their sequence id. The walk ends at the first one that does not fit.
+//!    A preempted request arrived before those that were never admitted, so it is considered before them.
+//!    [`order()`] is the only implementation: the server ranks slots and queued tasks with it too.
 //! 3. **The last in that order is preempted**, and retained sequences of idle slots are evicted before any request
 //!    waits.
 //! 4. **A waiting request holds no blocks** that others could use, except a retained sequence, which is evicted first.
@@ -32,7 +32,7 @@ mod order;
 
 pub use decide::decide;
 pub use group::Group;
-pub use order::{Place, order};
+pub use order::{QueuePosition, order};
 
 use std::ops::Range;
 
@@ -71,9 +71,9 @@ impl RequestSize {
 /// A request as the scheduler sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Arrival time: see [`Place`].
+    /// Arrival time: see [`QueuePosition`].
     pub arrival: u64,
-    /// Priority: see [`Place`].
+    /// Priority: see [`QueuePosition`].
     pub priority: i32,
     /// Id of its sequence in the pool.
     pub sequence: i32,

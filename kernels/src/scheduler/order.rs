@@ -3,11 +3,11 @@
 
 use super::Request;
 
-/// The place of a request in the queue, compared field by field in this order: the smallest goes first. The layout is
-/// `struct espalier_schedule_place`.
+/// The position of a request in the queue, compared field by field in this order: the smallest goes first. The layout
+/// is `struct espalier_schedule_place`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C)]
-pub struct Place {
+pub struct QueuePosition {
     /// Priority.
     pub priority: i32,
     /// Arrival time.
@@ -16,14 +16,14 @@ pub struct Place {
     pub sequence: i32,
 }
 
-impl From<&Request> for Place {
-    fn from(request: &Request) -> Place {
-        Place { priority: request.priority, arrival: request.arrival, sequence: request.sequence }
+impl From<&Request> for QueuePosition {
+    fn from(request: &Request) -> QueuePosition {
+        QueuePosition { priority: request.priority, arrival: request.arrival, sequence: request.sequence }
     }
 }
 
-/// Returns the indexes of the places in the order of the queue. Equal places keep their order.
-pub fn order(places: &[Place]) -> Vec<usize> {
+/// Returns the indexes of the positions in the order of the queue. Equal positions keep their order.
+pub fn order(places: &[QueuePosition]) -> Vec<usize> {
     let mut indexes: Vec<usize> = (0..places.len()).collect();
     indexes.sort_by_key(|index| places[*index]);
     indexes

@@ -19,7 +19,7 @@ use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::pool::PoolOptions;
 use espalier_kernels::pool::snapshots::Reason;
 use espalier_kernels::pool::statistics::Statistics;
-use espalier_kernels::scheduler::{Place, Stage, Wait};
+use espalier_kernels::scheduler::{QueuePosition, Stage, Wait};
 
 use crate::run_ffi_program;
 #[test]
@@ -158,10 +158,10 @@ fn numbers_and_layouts_of_the_scheduler_agree() {
         ("constant.schedule_for_prefix", Wait::Prefix as usize),
         ("constant.schedule_for_blocks", Wait::Blocks as usize),
         ("constant.schedule_for_queue", Wait::Queue as usize),
-        ("size.schedule_place", size_of::<Place>()),
-        ("offset.schedule_place.priority", offset_of!(Place, priority)),
-        ("offset.schedule_place.arrival", offset_of!(Place, arrival)),
-        ("offset.schedule_place.sequence", offset_of!(Place, sequence)),
+        ("size.schedule_place", size_of::<QueuePosition>()),
+        ("offset.schedule_place.priority", offset_of!(QueuePosition, priority)),
+        ("offset.schedule_place.arrival", offset_of!(QueuePosition, arrival)),
+        ("offset.schedule_place.sequence", offset_of!(QueuePosition, sequence)),
         ("size.schedule_request", size_of::<ScheduleRequest>()),
         ("size.schedule_step", size_of::<ScheduleStep>()),
         ("offset.schedule_request.arrival", offset_of!(ScheduleRequest, arrival)),

@@ -2,7 +2,7 @@
 
 use espalier_kernels::pool::boundaries::Stop;
 use espalier_kernels::pool::extra_keys::RequestKeys;
-use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, Refusal};
+use espalier_kernels::pool::pool::{Next, Pool, PoolError, PoolOptions};
 use espalier_kernels::pool::snapshots::{NoSnapshot, Reason};
 use espalier_kernels::scheduler::Capacity;
 
@@ -288,7 +288,7 @@ fn the_end_of_a_system_prompt_is_a_stop() {
     // Behind the last boundary of the prompt there is none.
     assert_eq!(pool.set_system_length(1, 64), Ok(()));
     assert_eq!(stops(&pool, 1), []);
-    assert_eq!(pool.set_system_length(2, 1), Err(Refusal::Invalid));
+    assert_eq!(pool.set_system_length(2, 1), Err(PoolError::Invalid));
 }
 
 #[test]

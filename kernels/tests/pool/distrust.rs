@@ -2,7 +2,7 @@
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::groups::Group;
-use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, Refusal};
+use espalier_kernels::pool::pool::{Next, Pool, PoolError, PoolOptions};
 use espalier_kernels::pool::snapshots::Reason;
 use espalier_kernels::scheduler::RequestSize;
 
@@ -28,7 +28,7 @@ fn its_blocks_and_snapshots_are_not_matched_any_more() {
     save(&mut pool, 0, &prompt[..2 * BLOCK_SIZE], Reason::Branch);
     assert_eq!(distrust(&mut pool, 0), (vec![1, 2, 3], vec![1]));
     assert_eq!((pool.snapshots().used(), held(&pool, 0)), (0, vec![1, 2, 3, 4]));
-    assert_eq!(pool.distrust(0, 0), Err(Refusal::Invalid), "its request has ended");
+    assert_eq!(pool.distrust(0, 0), Err(PoolError::Invalid), "its request has ended");
     finish(&mut pool, 0);
     let now = pool.statistics();
     assert_eq!((now.blocks_used, now.blocks_evictable, now.blocks_empty), (0, 0, 20));

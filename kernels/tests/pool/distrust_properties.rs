@@ -14,7 +14,7 @@ use espalier_kernels::pool::snapshots::{Reason, SnapshotId};
 use espalier_kernels::scheduler::{Capacity, RequestSize};
 use proptest::prelude::*;
 
-use crate::layouts::{Label, Part, any_part, common, keys, labels};
+use crate::layouts::{Label, PromptPart, any_part, common, keys, labels};
 use crate::support::{property_config, reserve};
 
 const BLOCK_SIZE: usize = 4;
@@ -30,7 +30,7 @@ enum Step {
     /// A request arrives in an idle slot. `continues`: it continues from the retained tokens that it has in common.
     Arrive {
         slot: usize,
-        parts: Vec<Part>,
+        parts: Vec<PromptPart>,
         continues: bool,
     },
     /// A waiting request is admitted. `is_large`: it does not fit into the pool with closed blocks.

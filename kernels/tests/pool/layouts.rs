@@ -3,7 +3,7 @@
 use espalier_kernels::pool::extra_keys::{Extra, RequestKeys};
 use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::layout::Layout;
-use espalier_kernels::pool::pool::{Pool, PoolOptions, Refusal};
+use espalier_kernels::pool::pool::{Pool, PoolError, PoolOptions};
 use espalier_kernels::pool::sequences::BlockSpan;
 use espalier_kernels::pool::snapshots::Reason;
 use espalier_kernels::scheduler::{Action, Capacity, Request, RequestSize, Stage, decide};
@@ -116,7 +116,7 @@ fn further_choices_have_the_layout_of_the_first_one() {
     assert_eq!(held(&pool, 1), [1, 2]);
     // A sequence with blocks in another layout cannot share them.
     assert_eq!(reserve(&mut pool, 2, 0..1).map(|fresh| fresh.len()), Ok(1));
-    assert_eq!(pool.share(0, 2, 0, -1), Err(Refusal::Invalid));
+    assert_eq!(pool.share(0, 2, 0, -1), Err(PoolError::Invalid));
     assert_eq!(pool.remove(1, 0, -1), Ok(()));
     assert_eq!(pool.layout(1), Some(&Layout::plain(16)));
 }
@@ -257,12 +257,12 @@ fn a_sequence_with_closed_blocks_needs_its_share() {
 
 #[test]
 fn options_of_closed_blocks_out_of_range_are_refused() {
-    assert!(matches!(Pool::new(PoolOptions { closes_blocks: 2, ..options(10) }), Err(Refusal::Invalid)));
+    assert!(matches!(Pool::new(PoolOptions { closes_blocks: 2, ..options(10) }), Err(PoolError::Invalid)));
 }
 
 /// A part of a prompt.
 #[derive(Clone, Debug)]
-pub enum Part {
+pub enum PromptPart {
     Text {
         token: i32,
         length: usize,
@@ -274,21 +274,21 @@ pub enum Part {
     },
 }
 
-pub fn any_part() -> impl Strategy<Value = Part> {
+pub fn any_part() -> impl Strategy<Value = PromptPart> {
     prop_oneof![
-        (0..2i32, 1..7usize).prop_map(|(token, length)| Part::Text { token, length }),
-        (0..2u8, 1..12usize).prop_map(|(key, length)| Part::Image { key, length }),
+        (0..2i32, 1..7usize).prop_map(|(token, length)| PromptPart::Text { token, length }),
+        (0..2u8, 1..12usize).prop_map(|(key, length)| PromptPart::Image { key, length }),
     ]
 }
 
 /// A token, and for one of an image its key, its offset in the image, and the length of that.
 pub type Label = (i32, Option<(u8, usize, usize)>);
 
-pub fn labels(parts: &[Part]) -> Vec<Label> {
-    let labels_of = |part: &Part| -> Vec<Label> {
+pub fn labels(parts: &[PromptPart]) -> Vec<Label> {
+    let labels_of = |part: &PromptPart| -> Vec<Label> {
         match *part {
-            Part::Text { token, length } => vec![(token, None); length],
-            Part::Image { key, length } => {
+            PromptPart::Text { token, length } => vec![(token, None); length],
+            PromptPart::Image { key, length } => {
                 (0..length).map(|offset| (7, Some((key, offset, length)))).collect()
             }
         }

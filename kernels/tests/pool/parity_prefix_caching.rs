@@ -2,7 +2,7 @@
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::hash::sha256;
-use espalier_kernels::pool::pool::{Pool, Refusal};
+use espalier_kernels::pool::pool::{Pool, PoolError};
 
 use crate::support::*;
 
@@ -126,10 +126,10 @@ fn test_computed_blocks_not_evicted() {
 fn test_basic_prefix_caching_disabled() {
     let mut pool = pool_of(4);
     assert_eq!(reserve(&mut pool, 0, 0..40), Ok(vec![1, 2, 3]));
-    assert_eq!(pool.cache(0, &tokens(1, 40)), Err(Refusal::Invalid));
+    assert_eq!(pool.cache(0, &tokens(1, 40)), Err(PoolError::Invalid));
     finish(&mut pool, 0);
     assert_eq!(reserve(&mut pool, 1, 0..64), Ok(vec![3, 2, 1, 4]));
-    assert_eq!(reserve(&mut pool, 2, 0..1), Err(Refusal::Short));
+    assert_eq!(reserve(&mut pool, 2, 0..1), Err(PoolError::Short));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn test_prefill_not_enough_free_blocks_with_computed_blocks() {
     begin(&mut pool, 3, &joined(&[&common, &tokens(4, 96)]), RequestKeys::default());
     assert_eq!(numbers(&match_prefix(&mut pool, 3).blocks), [1, 2, 3]);
     let counts = holders(&pool, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-    assert_eq!(reserve(&mut pool, 3, 48..144), Err(Refusal::Short));
+    assert_eq!(reserve(&mut pool, 3, 48..144), Err(PoolError::Short));
     assert_eq!(holders(&pool, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]), counts);
     assert_eq!(free_order(&pool), before.0);
     assert_eq!(pool.statistics().evicted_blocks, before.1.evicted_blocks);
@@ -216,7 +216,7 @@ fn test_prefill_not_enough_free_blocks_with_computed_blocks() {
 #[test]
 fn test_can_fit_full_sequence_full_attention_still_gates_oversized() {
     let mut pool = pool_of_ten();
-    assert_eq!(reserve(&mut pool, 0, 0..161), Err(Refusal::Short));
+    assert_eq!(reserve(&mut pool, 0, 0..161), Err(PoolError::Short));
     assert_eq!(pool.statistics().blocks_used, 0);
     assert_eq!(reserve(&mut pool, 0, 0..160).map(|blocks| blocks.len()), Ok(10));
 }

@@ -12,7 +12,7 @@ use espalier_kernels::pool::extra_keys::{Extra, RequestKeys};
 use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::hash::{BlockHash, sha256};
 use espalier_kernels::pool::layout::Layout;
-use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, PrefixMatch, Refusal};
+use espalier_kernels::pool::pool::{Next, Pool, PoolError, PoolOptions, PrefixMatch};
 use espalier_kernels::pool::snapshots::{NoSnapshot, Reason, SnapshotId};
 use espalier_kernels::pool::statistics::Statistics;
 use proptest::prelude::*;
@@ -108,7 +108,7 @@ impl Model {
         self.check(step);
     }
 
-    fn try_step(&mut self, step: &Step) -> Result<(), Refusal> {
+    fn try_step(&mut self, step: &Step) -> Result<(), PoolError> {
         match step {
             Step::Begin { sequence, blocks, image, tail, salted } => {
                 self.begin(*sequence, blocks, *image, *tail, *salted)
@@ -151,7 +151,7 @@ impl Model {
         image: usize,
         tail: usize,
         salted: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PoolError> {
         let mut prompt: Vec<i32> = blocks.iter().flat_map(|token| [*token; BLOCK_SIZE]).collect();
         let extra = Extra { first: prompt.len() as u32 / 2, length: image as u32, key: b"image".to_vec() };
         let first = extra.first as usize;
@@ -166,7 +166,7 @@ impl Model {
     }
 
     /// Matched blocks hold the KV of the very prompt that they are added to.
-    fn match_prefix(&mut self, sequence: i32) -> Result<Next, Refusal> {
+    fn match_prefix(&mut self, sequence: i32) -> Result<Next, PoolError> {
         let first = held(&self.pool, sequence).len();
         let prefix_match = self.pool.match_prefix(sequence)?;
         let text = self.readers[sequence as usize].text.clone().expect("a request was begun");
@@ -235,7 +235,7 @@ impl Model {
         }
     }
 
-    fn restore(&mut self, sequence: i32, is_restored: bool) -> Result<(), Refusal> {
+    fn restore(&mut self, sequence: i32, is_restored: bool) -> Result<(), PoolError> {
         let Some(snapshot) = self.readers[sequence as usize].restoring else { return Ok(()) };
         self.pool.restored(sequence, snapshot, is_restored)?;
         self.reader(sequence).restoring = None;
@@ -245,7 +245,7 @@ impl Model {
         Ok(())
     }
 
-    fn compute(&mut self, sequence: i32, count: usize, token: i32) -> Result<(), Refusal> {
+    fn compute(&mut self, sequence: i32, count: usize, token: i32) -> Result<(), PoolError> {
         let done = self.true_length(sequence);
         let positions: Vec<i32> = (done..done + count).map(|position| position as i32).collect();
         if let Some(text) = &mut self.reader(sequence).text {
@@ -267,7 +267,7 @@ impl Model {
         (0..).take_while(is_true).count()
     }
 
-    fn reserve(&mut self, sequence: i32, positions: &[i32]) -> Result<(), Refusal> {
+    fn reserve(&mut self, sequence: i32, positions: &[i32]) -> Result<(), PoolError> {
         let reservation = self.pool.reserve(&vec![sequence; positions.len()], positions)?.clone();
         for block in &reservation.fresh_blocks {
             self.writers.insert(*block, sequence);
@@ -307,7 +307,7 @@ impl Model {
     }
 
     /// Passes only tokens that were computed, as the pool's contract requires.
-    fn cache(&mut self, sequence: i32, count: usize) -> Result<(), Refusal> {
+    fn cache(&mut self, sequence: i32, count: usize) -> Result<(), PoolError> {
         let count = count.min(self.true_length(sequence));
         let text = self.readers[sequence as usize].text.clone().unwrap_or(vec![0]);
         let cached = self.pool.cache(sequence, &text[1..=count]);
@@ -319,7 +319,7 @@ impl Model {
         Ok(())
     }
 
-    fn share(&mut self, from: i32, to: i32, first: i32, end: i32) -> Result<(), Refusal> {
+    fn share(&mut self, from: i32, to: i32, first: i32, end: i32) -> Result<(), PoolError> {
         self.pool.share(from, to, first, end)?;
         let in_range = |position: i32| position >= first && (position < end || end < 0);
         let cells = self.readers[from as usize].cells.clone();
@@ -327,7 +327,7 @@ impl Model {
         Ok(())
     }
 
-    fn remove(&mut self, sequence: i32, first: i32, end: i32) -> Result<(), Refusal> {
+    fn remove(&mut self, sequence: i32, first: i32, end: i32) -> Result<(), PoolError> {
         self.pool.remove(sequence, first, end)?;
         let in_range = |position: i32| position >= first && (position < end || end < 0);
         let prompt_and_salt = self.prompt_length(sequence) + 1;
@@ -350,7 +350,7 @@ impl Model {
     }
 
     /// Nothing that the request computed, saved or restored stays in the cache. `distrust_properties.rs` has more.
-    fn distrust(&mut self, sequence: i32) -> Result<(), Refusal> {
+    fn distrust(&mut self, sequence: i32) -> Result<(), PoolError> {
         let distrusted = self.pool.distrust(sequence, 0)?;
         assert!(distrusted.snapshots.iter().all(|snapshot| self.states.remove(snapshot).is_some()));
         let reader = &self.readers[sequence as usize];
@@ -361,7 +361,7 @@ impl Model {
         self.end(sequence)
     }
 
-    fn end(&mut self, sequence: i32) -> Result<(), Refusal> {
+    fn end(&mut self, sequence: i32) -> Result<(), PoolError> {
         self.pool.end(sequence)?;
         let reader = self.reader(sequence);
         (reader.text, reader.answer, reader.restoring) = (None, None, None);

@@ -2,7 +2,7 @@
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::layout::Layout;
-use espalier_kernels::pool::pool::{Next, Refusal};
+use espalier_kernels::pool::pool::{Next, PoolError};
 use espalier_kernels::pool::sequences::BlockSpan;
 
 use crate::support::*;
@@ -25,7 +25,7 @@ fn blocks_are_freed_in_reverse_order() {
     prefill(&mut pool, 0, &tokens(1, 48));
     assert_eq!(pool.remove(0, 0, -1), Ok(()));
     assert_eq!(free_order(&pool), [4, 5, 6, 7, 8, 9, 10, 3, 2, 1]);
-    assert_eq!(pool.remove(8, 0, -1), Err(Refusal::Invalid));
+    assert_eq!(pool.remove(8, 0, -1), Err(PoolError::Invalid));
 }
 
 #[test]
@@ -69,13 +69,13 @@ fn removed_output_may_be_replaced_by_other_output() {
     assert_eq!(reserve(&mut pool, 0, 20..48), Ok(vec![3]));
     assert_eq!(pool.cache(0, &joined(&[&prompt, &output])).map(|blocks| blocks.len()), Ok(2));
     // Not while the old output is there.
-    assert_eq!(pool.cache(0, &joined(&[&prompt, &other])), Err(Refusal::Invalid));
+    assert_eq!(pool.cache(0, &joined(&[&prompt, &other])), Err(PoolError::Invalid));
     assert_eq!(pool.remove(0, 32, -1), Ok(()));
     assert_eq!(reserve(&mut pool, 0, 32..48), Ok(vec![4]));
     let mixed = joined(&[&prompt, &output[..12], &other[..16]]);
     assert_eq!(numbers(&pool.cache(0, &mixed).expect("the tokens agree")), [4]);
     // The prompt does not change.
-    assert_eq!(pool.cache(0, &tokens(4, 48)), Err(Refusal::Invalid));
+    assert_eq!(pool.cache(0, &tokens(4, 48)), Err(PoolError::Invalid));
     // All of it can be matched.
     assert_eq!(prefill(&mut pool, 1, &joined(&[&mixed, &[1]])).1[..3], [1, 2, 4]);
 }
@@ -86,7 +86,7 @@ fn caching_blocks_that_are_not_held_is_refused() {
     let prompt = tokens(1, 40);
     begin(&mut pool, 0, &prompt, RequestKeys::default());
     assert_eq!(reserve(&mut pool, 0, 0..16), Ok(vec![1]));
-    assert_eq!(pool.cache(0, &prompt), Err(Refusal::Invalid));
+    assert_eq!(pool.cache(0, &prompt), Err(PoolError::Invalid));
     assert_eq!(hash(&pool, 1), None);
     assert_eq!(pool.cache(0, &prompt[..31]).map(|blocks| blocks.len()), Ok(1));
 }
@@ -111,12 +111,12 @@ fn a_sequence_that_removed_all_it_computed_may_match_again() {
     begin(&mut pool, 1, &tokens(1, 33), RequestKeys::default());
     assert_eq!(match_prefix(&mut pool, 1).blocks.len(), 2);
     assert!(reserve(&mut pool, 1, 32..33).is_ok());
-    assert_eq!(pool.match_prefix(1), Err(Refusal::Invalid));
+    assert_eq!(pool.match_prefix(1), Err(PoolError::Invalid));
     assert_eq!(pool.remove(1, 32, -1), Ok(()));
     assert_eq!(match_prefix(&mut pool, 1).next, Next::Compute);
     // A sequence with a gap cannot continue.
     assert_eq!(pool.remove(1, 0, 16), Ok(()));
-    assert_eq!(pool.match_prefix(1), Err(Refusal::Invalid));
+    assert_eq!(pool.match_prefix(1), Err(PoolError::Invalid));
     assert_eq!(pool.remove(1, 0, -1), Ok(()));
     assert_eq!(match_prefix(&mut pool, 1).blocks.len(), 2);
 }
@@ -125,10 +125,10 @@ fn a_sequence_that_removed_all_it_computed_may_match_again() {
 fn begin_requires_a_sequence_that_holds_nothing() {
     let mut pool = pool_of_ten();
     assert!(reserve(&mut pool, 0, 0..1).is_ok());
-    assert_eq!(pool.begin(0, &[1], RequestKeys::default()), Err(Refusal::Invalid));
-    assert_eq!(pool.begin(8, &[1], RequestKeys::default()), Err(Refusal::Invalid));
+    assert_eq!(pool.begin(0, &[1], RequestKeys::default()), Err(PoolError::Invalid));
+    assert_eq!(pool.begin(8, &[1], RequestKeys::default()), Err(PoolError::Invalid));
     for extras in [&[(4, 2, "a"), (5, 2, "b")][..], &[(4, 2, "a"), (0, 2, "b")], &[(4, 0, "a")]] {
-        assert_eq!(pool.begin(1, &[1], with_extras(extras)), Err(Refusal::Invalid));
+        assert_eq!(pool.begin(1, &[1], with_extras(extras)), Err(PoolError::Invalid));
     }
     assert_eq!(pool.begin(1, &[], with_extras(&[(4, 2, "a"), (6, 2, "b")])), Ok(()));
     assert_eq!(match_prefix(&mut pool, 1).next, Next::Compute);
@@ -144,7 +144,7 @@ fn clearing_resets_the_pool() {
     pool.clear();
     assert_eq!(free_order(&pool), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     assert!(pool.blocks().contents.is_empty());
-    assert_eq!(pool.match_prefix(1), Err(Refusal::Invalid));
+    assert_eq!(pool.match_prefix(1), Err(PoolError::Invalid));
     assert_eq!(prefill(&mut pool, 0, &prompt), (0, vec![1, 2, 3]));
     assert_eq!(prefill(&mut pool, 2, &tokens(2, 40)).0, 0);
 }

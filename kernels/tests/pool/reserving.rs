@@ -1,11 +1,11 @@
 //! Allocation of cells for tokens.
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
-use espalier_kernels::pool::pool::{Pool, PoolOptions, Refusal};
+use espalier_kernels::pool::pool::{Pool, PoolError, PoolOptions};
 
 use crate::support::*;
 
-fn cells(pool: &mut Pool, places: &[(i32, i32)]) -> Result<Vec<u32>, Refusal> {
+fn cells(pool: &mut Pool, places: &[(i32, i32)]) -> Result<Vec<u32>, PoolError> {
     let (sequences, positions): (Vec<i32>, Vec<i32>) = places.iter().copied().unzip();
     Ok(pool.reserve(&sequences, &positions)?.cells.clone())
 }
@@ -24,7 +24,7 @@ fn the_same_place_is_the_same_cell() {
 fn two_tokens_never_get_one_cell() {
     let mut pool = pool_of_ten();
     for places in [&[(0, 0), (0, 0)][..], &[(0, 5), (1, 5), (0, 6), (1, 7), (0, 5)]] {
-        assert_eq!(cells(&mut pool, places), Err(Refusal::Invalid), "{places:?}");
+        assert_eq!(cells(&mut pool, places), Err(PoolError::Invalid), "{places:?}");
     }
     assert_eq!(pool.statistics().blocks_used, 0);
 }
@@ -49,11 +49,11 @@ fn positions_may_begin_anywhere_and_go_backwards() {
 fn a_refused_reservation_changes_nothing() {
     let mut pool = pool_of_ten();
     for places in [&[(0, 0), (8, 0)][..], &[(0, 0), (-1, 0)], &[(0, 0), (0, -1)]] {
-        assert_eq!(cells(&mut pool, places), Err(Refusal::Invalid));
+        assert_eq!(cells(&mut pool, places), Err(PoolError::Invalid));
     }
-    assert_eq!(pool.reserve(&[0], &[]), Err(Refusal::Invalid));
+    assert_eq!(pool.reserve(&[0], &[]), Err(PoolError::Invalid));
     let too_many: Vec<(i32, i32)> = (0..11).map(|index| (index % 3, index / 3 * 16)).collect();
-    assert_eq!(cells(&mut pool, &too_many), Err(Refusal::Short));
+    assert_eq!(cells(&mut pool, &too_many), Err(PoolError::Short));
     assert_eq!(pool.statistics().blocks_used, 0);
     assert_eq!(free_order(&pool), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     assert_eq!(pool.statistics().refused_reserves, 1);
@@ -70,7 +70,7 @@ fn matched_blocks_are_read_only() {
     assert_eq!(held(&pool, 1), [1, 2, 4]);
     // A second call returns the same.
     assert_eq!(cells(&mut pool, &[(1, 20)]), Ok(vec![3 * 16 + 4]));
-    assert_eq!(pool.match_prefix(1), Err(Refusal::Invalid));
+    assert_eq!(pool.match_prefix(1), Err(PoolError::Invalid));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn options_out_of_range_are_refused() {
         PoolOptions { parts: 2, ..good },
     ];
     for options in refused {
-        assert!(matches!(Pool::new(options), Err(Refusal::Invalid)), "{options:?}");
+        assert!(matches!(Pool::new(options), Err(PoolError::Invalid)), "{options:?}");
     }
     for block_size in [1, 4096] {
         assert!(Pool::new(PoolOptions { block_size, sequence_count: 65536, ..good }).is_ok());
@@ -119,7 +119,7 @@ fn a_sequence_without_its_first_block_is_not_resumed() {
     let prompt = tokens(1, 3 * BLOCK_SIZE);
     assert_eq!(reserve(&mut pool, 0, BLOCK_SIZE..3 * BLOCK_SIZE), Ok(vec![1, 2]));
     let resume = |pool: &mut Pool| pool.resume(0, 2 * BLOCK_SIZE, &prompt, RequestKeys::default());
-    assert_eq!(resume(&mut pool), Err(Refusal::Invalid));
+    assert_eq!(resume(&mut pool), Err(PoolError::Invalid));
     assert_eq!(pool.remove(0, 0, -1), Ok(()));
     assert_eq!(reserve(&mut pool, 0, 0..2 * BLOCK_SIZE).map(|fresh| fresh.len()), Ok(2));
     assert_eq!(resume(&mut pool), Ok(()));

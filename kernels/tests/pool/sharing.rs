@@ -1,7 +1,7 @@
 //! Sequences that share blocks.
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
-use espalier_kernels::pool::pool::{Next, Refusal};
+use espalier_kernels::pool::pool::{Next, PoolError};
 
 use crate::support::*;
 
@@ -33,8 +33,8 @@ fn only_the_blocks_in_the_range_are_shared_and_each_once() {
     assert_eq!(pool.share(0, 0, 0, -1), Ok(()));
     assert_eq!(pool.share(0, 1, 5, 5), Ok(()));
     assert_eq!(holders(&pool, &[1, 2, 3, 4]), [2, 2, 2, 2]);
-    assert_eq!(pool.share(0, 8, 0, -1), Err(Refusal::Invalid));
-    assert_eq!(pool.share(-1, 0, 0, -1), Err(Refusal::Invalid));
+    assert_eq!(pool.share(0, 8, 0, -1), Err(PoolError::Invalid));
+    assert_eq!(pool.share(-1, 0, 0, -1), Err(PoolError::Invalid));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn several_blocks_at_one_index_are_neither_cached_nor_in_flight() {
     assert_eq!(pool.share(0, 1, 0, 4), Ok(()));
     // The block is not the in-flight one, so the other sequence need not wait for it.
     assert_eq!(match_prefix(&mut pool, 2).next, Next::Compute);
-    assert_eq!(pool.match_prefix(1), Err(Refusal::Invalid));
+    assert_eq!(pool.match_prefix(1), Err(PoolError::Invalid));
     assert_eq!(reserve(&mut pool, 1, 4..40), Ok(vec![2, 3, 4]));
     assert_eq!(numbers(&pool.cache(1, &prompt).expect("the tokens agree")), [3]);
     assert_eq!(hash(&pool, 1).or(hash(&pool, 2)), None);

@@ -6,7 +6,7 @@ use espalier_kernels::pool::contents::Contents;
 use espalier_kernels::pool::extra_keys::{ExtraKeys, RequestKeys};
 use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::hash::sha256;
-use espalier_kernels::pool::pool::{Pool, Refusal};
+use espalier_kernels::pool::pool::{Pool, PoolError};
 use espalier_kernels::pool::snapshots::{Demand, NoSnapshot, Reason, SnapshotId, Snapshots};
 use espalier_kernels::pool::statistics::Statistics;
 
@@ -307,7 +307,7 @@ fn there_is_one_snapshot_of_a_content() {
     // Also while it is written.
     assert_eq!(begin(), Err(NoSnapshot::Exists));
     assert_eq!(pool.end_snapshot(grant.id, true), Ok(()));
-    assert_eq!(pool.end_snapshot(grant.id, true), Err(Refusal::Invalid));
+    assert_eq!(pool.end_snapshot(grant.id, true), Err(PoolError::Invalid));
     let again = pool.begin_snapshot(0, &prompt[..32], SNAPSHOT_BYTES, Reason::Branch);
     assert_eq!(again, Err(NoSnapshot::Exists));
     let statistics = pool.statistics();
@@ -436,7 +436,7 @@ fn a_snapshot_is_pinned_until_it_is_restored() {
         let refused = pool.begin_snapshot(0, &prompt[..32], SNAPSHOT_BYTES, Reason::Branch);
         assert_eq!(refused, Err(NoSnapshot::Short));
         assert_eq!(pool.restored(sequence, snapshot, true), Ok(()));
-        assert_eq!(pool.restored(sequence, snapshot, true), Err(Refusal::Invalid));
+        assert_eq!(pool.restored(sequence, snapshot, true), Err(PoolError::Invalid));
     }
     assert_eq!(pool.statistics().snapshot_hits, 2);
     assert_eq!(save(&mut pool, 0, &prompt[..32], Reason::Branch).1, [snapshot]);
@@ -469,7 +469,7 @@ fn a_request_that_ends_does_not_pin() {
     assert_eq!(match_prefix(&mut pool, 1).snapshot, Some(snapshot));
     finish(&mut pool, 1);
     assert_eq!(pool.snapshots().pins(snapshot), 0);
-    assert_eq!(pool.restored(1, snapshot, true), Err(Refusal::Invalid));
+    assert_eq!(pool.restored(1, snapshot, true), Err(PoolError::Invalid));
     // Nor does one that is matched again: it has one pin.
     begin(&mut pool, 1, &prompt, RequestKeys::default());
     assert_eq!(match_prefix(&mut pool, 1).snapshot, Some(snapshot));
@@ -490,10 +490,10 @@ fn a_snapshot_that_could_not_be_restored_is_removed() {
     // The second one fails first, and the first one is still restoring it.
     for sequence in [2, 1] {
         assert_eq!(pool.restored(sequence, snapshot, false), Ok(()));
-        assert_eq!(pool.restored(sequence, snapshot, false), Err(Refusal::Invalid));
+        assert_eq!(pool.restored(sequence, snapshot, false), Err(PoolError::Invalid));
         assert_eq!((pool.statistics().snapshots, pool.statistics().snapshot_hits), (0, 0));
     }
-    assert_eq!([-1, 8].map(|sequence| pool.restored(sequence, snapshot, true)), [Err(Refusal::Invalid); 2]);
+    assert_eq!([-1, 8].map(|sequence| pool.restored(sequence, snapshot, true)), [Err(PoolError::Invalid); 2]);
     for sequence in 1..3 {
         assert_eq!(pool.remove(sequence, 0, -1), Ok(()));
         assert_eq!(match_prefix(&mut pool, sequence).blocks, []);

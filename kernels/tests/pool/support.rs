@@ -6,7 +6,7 @@ use espalier_kernels::pool::events::Event;
 use espalier_kernels::pool::extra_keys::{Extra, RequestKeys};
 use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::hash::BlockHash;
-use espalier_kernels::pool::pool::{Pool, PoolOptions, PrefixMatch, Refusal};
+use espalier_kernels::pool::pool::{Pool, PoolError, PoolOptions, PrefixMatch};
 use espalier_kernels::pool::snapshots::{Reason, SnapshotId};
 use proptest::test_runner::Config;
 
@@ -130,7 +130,7 @@ pub fn reserve(
     pool: &mut Pool,
     sequence: i32,
     positions: std::ops::Range<usize>,
-) -> Result<Vec<u32>, Refusal> {
+) -> Result<Vec<u32>, PoolError> {
     reserve_in(pool, Group::Full, sequence, positions)
 }
 
@@ -139,7 +139,7 @@ pub fn reserve_in(
     group: Group,
     sequence: i32,
     positions: std::ops::Range<usize>,
-) -> Result<Vec<u32>, Refusal> {
+) -> Result<Vec<u32>, PoolError> {
     let sequences = vec![sequence; positions.len()];
     let positions: Vec<i32> = positions.map(|position| position as i32).collect();
     Ok(numbers(&pool.reserve_in(group, &sequences, &positions)?.fresh_blocks))

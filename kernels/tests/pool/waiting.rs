@@ -1,7 +1,7 @@
 //! Waits for in-flight blocks.
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
-use espalier_kernels::pool::pool::{Next, Pool, Refusal};
+use espalier_kernels::pool::pool::{Next, Pool, PoolError};
 use espalier_kernels::scheduler::{Capacity, RequestSize};
 
 use crate::support::*;
@@ -45,7 +45,7 @@ fn a_sequence_that_waits_to_resume_has_nothing_in_flight() {
     let started = match_prefix(&mut pool, 0);
     assert_eq!((started.blocks, started.next), (vec![], Next::Compute));
     assert_eq!(pool.offer(1, size.end).waits_for, Some(0));
-    assert_eq!(pool.match_prefix(0), Err(Refusal::Invalid), "it has started");
+    assert_eq!(pool.match_prefix(0), Err(PoolError::Invalid), "it has started");
     // If it is evicted while it waits, it begins like any other.
     assert_eq!(begin_again(&mut pool), Ok(()));
     assert_eq!(pool.remove(0, 0, -1), Ok(()));

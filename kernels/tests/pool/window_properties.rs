@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use espalier_kernels::pool::block::BlockId;
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::groups::{Group, Groups};
-use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, Refusal};
+use espalier_kernels::pool::pool::{Next, Pool, PoolError, PoolOptions};
 use proptest::prelude::*;
 
 const BLOCK_SIZE: usize = 4;
@@ -210,7 +210,7 @@ impl Model {
         group: Group,
         sequence: i32,
         positions: std::ops::Range<usize>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PoolError> {
         let sequences = vec![sequence; positions.len()];
         let numbers: Vec<i32> = positions.clone().map(|position| position as i32).collect();
         let cells = self.pool.reserve_in(group, &sequences, &numbers)?.cells.clone();

@@ -4,7 +4,7 @@ use espalier_kernels::pool::block::BlockId;
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::layout::Layout;
-use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, Refusal};
+use espalier_kernels::pool::pool::{Next, Pool, PoolError, PoolOptions};
 use espalier_kernels::scheduler::{Capacity, WindowNeeds};
 
 use crate::support::*;
@@ -41,7 +41,7 @@ fn options_of_windows_out_of_range_are_refused() {
         PoolOptions { window: u32::MAX, ..good },
     ];
     for options in refused {
-        assert!(matches!(Pool::new(options), Err(Refusal::Invalid)), "{options:?}");
+        assert!(matches!(Pool::new(options), Err(PoolError::Invalid)), "{options:?}");
     }
     assert_eq!(good.window_blocks(), 5);
     assert!(Pool::new(good).is_ok());
@@ -74,13 +74,13 @@ fn the_window_before_a_token_in_blocks() {
 #[test]
 fn a_group_that_the_pool_does_not_have_is_refused() {
     let mut pool = pool_of_ten();
-    assert_eq!(reserve_in(&mut pool, Group::Window, 0, 0..1), Err(Refusal::Invalid));
-    assert_eq!(pool.share_in(Group::Window, 0, 1, 0, -1), Err(Refusal::Invalid));
-    assert_eq!(pool.remove_in(Group::Window, 0, 0, -1), Err(Refusal::Invalid));
-    assert_eq!(pool.slide(0, 0), Err(Refusal::Invalid));
+    assert_eq!(reserve_in(&mut pool, Group::Window, 0, 0..1), Err(PoolError::Invalid));
+    assert_eq!(pool.share_in(Group::Window, 0, 1, 0, -1), Err(PoolError::Invalid));
+    assert_eq!(pool.remove_in(Group::Window, 0, 0, -1), Err(PoolError::Invalid));
+    assert_eq!(pool.slide(0, 0), Err(PoolError::Invalid));
     let mut pool = pool_with_windows();
     for (sequence, computed) in [(-1, 0), (8, 0), (0, 1 << 32)] {
-        assert_eq!(pool.slide(sequence, computed), Err(Refusal::Invalid));
+        assert_eq!(pool.slide(sequence, computed), Err(PoolError::Invalid));
     }
 }
 
@@ -268,8 +268,8 @@ fn a_sequence_without_its_window_cannot_go_on() {
     for group in Group::ALL {
         assert_eq!(pool.remove_in(group, 0, 64, -1), Ok(()));
     }
-    assert_eq!(resume(&mut pool, 64), Err(Refusal::Invalid));
-    assert_eq!(pool.match_prefix(0), Err(Refusal::Invalid));
+    assert_eq!(resume(&mut pool, 64), Err(PoolError::Invalid));
+    assert_eq!(pool.match_prefix(0), Err(PoolError::Invalid));
     assert_eq!(pool.remove_in(Group::Full, 0, 0, -1), Ok(()));
     assert_eq!(resume(&mut pool, 0), Ok(()));
     assert_eq!(match_prefix(&mut pool, 0).blocks.len(), 6);
@@ -279,7 +279,7 @@ fn a_sequence_without_its_window_cannot_go_on() {
 #[test]
 fn a_sequence_from_a_file_goes_on_if_it_has_the_window_of_its_next_token() {
     let prompt = tokens(1, 100);
-    for (first, expected) in [(38, Ok(())), (48, Err(Refusal::Invalid))] {
+    for (first, expected) in [(38, Ok(())), (48, Err(PoolError::Invalid))] {
         let mut pool = pool_with_windows();
         assert!(reserve_in(&mut pool, Group::Full, 0, 0..70).is_ok());
         assert!(reserve_in(&mut pool, Group::Window, 0, first..70).is_ok());
@@ -338,7 +338,7 @@ fn a_sequence_that_removed_all_it_computed_may_match_again_in_any_order_of_group
         begin(&mut pool, 1, &prompt, RequestKeys::default());
         assert_eq!(match_prefix(&mut pool, 1).blocks.len(), 3);
         compute(&mut pool, 1, &prompt, 48..60);
-        assert_eq!(pool.match_prefix(1), Err(Refusal::Invalid));
+        assert_eq!(pool.match_prefix(1), Err(PoolError::Invalid));
         for group in groups {
             assert_eq!(pool.remove_in(group, 1, 48, -1), Ok(()));
         }
@@ -353,7 +353,7 @@ fn a_sequence_that_removed_all_it_computed_may_match_again_in_any_order_of_group
 #[test]
 fn a_refused_reservation_in_one_group_changes_nothing() {
     let mut pool = pool_with_window(50, 32, 40);
-    assert_eq!(reserve_in(&mut pool, Group::Window, 0, 0..41 * BLOCK_SIZE), Err(Refusal::Short));
+    assert_eq!(reserve_in(&mut pool, Group::Window, 0, 0..41 * BLOCK_SIZE), Err(PoolError::Short));
     assert_eq!((pool.statistics().window_blocks_used, pool.statistics().refused_reserves), (0, 1));
     assert_eq!(reserve_in(&mut pool, Group::Full, 0, 0..41 * BLOCK_SIZE).map(|fresh| fresh.len()), Ok(41));
     assert_eq!(pool.statistics().window_blocks_used, 0);

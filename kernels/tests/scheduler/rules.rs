@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use espalier_kernels::scheduler::{
-    Action, Capacity, Group, Offer, Place, Request, RequestSize, Stage, Wait, WindowNeeds, decide, order,
+    Action, Capacity, Group, Offer, QueuePosition, Request, RequestSize, Stage, Wait, WindowNeeds, decide,
+    order,
 };
 
 /// The blocks of a group, and the number of them that each sequence holds. None of them is shared.
@@ -116,8 +117,8 @@ fn action(pool: &MockPool, requests: &[Request], retained: &[i32]) -> Action {
     decide(pool, requests, retained, true).action
 }
 
-fn place(priority: i32, arrival: u64, sequence: i32) -> Place {
-    Place { priority, arrival, sequence }
+fn place(priority: i32, arrival: u64, sequence: i32) -> QueuePosition {
+    QueuePosition { priority, arrival, sequence }
 }
 
 #[test]
@@ -131,7 +132,7 @@ fn requests_are_ordered_by_priority_then_arrival_then_sequence() {
         place(0, 5, 2),
         place(1, 4, 0),
     ];
-    let reversed: Vec<Place> = in_order.iter().rev().copied().collect();
+    let reversed: Vec<QueuePosition> = in_order.iter().rev().copied().collect();
     assert_eq!(order(&reversed), [6, 5, 4, 3, 2, 1, 0]);
     let rotated = [&in_order[3..], &in_order[..3]].concat();
     assert_eq!(order(&rotated), [4, 5, 6, 0, 1, 2, 3]);
@@ -153,7 +154,7 @@ fn a_request_is_admitted_and_preempted_by_its_place() {
     for (requests, admitted, preempted) in
         [([late, twin], 0, 1), ([twin, late], 1, 0), ([late, urgent], 1, 0), ([urgent, late], 0, 1)]
     {
-        let places = requests.map(|request| Place::from(&request));
+        let places = requests.map(|request| QueuePosition::from(&request));
         assert_eq!(order(&places), [admitted, preempted]);
         let pool = mock_pool(4, &[]);
         assert_eq!(action(&pool, &requests, &[]), Action::Admit { index: admitted, tokens: 0 });

@@ -420,11 +420,11 @@ static std::vector<espalier_front_text> to_texts(const std::vector<std::string> 
 
 bool espalier_front_transport::impl::open() {
     if (espalier_front_abi() != ESPALIER_FRONT_ABI) {
-        SRV_ERR("the front has ABI version %u, and the server needs %d\n", espalier_front_abi(), ESPALIER_FRONT_ABI);
+        SRV_ERR("transport library has ABI version %u, expected %d\n", espalier_front_abi(), ESPALIER_FRONT_ABI);
         return false;
     }
     if (!params.front_keys.empty() && !params.api_keys.empty()) {
-        SRV_ERR("%s", "--front-keys and --api-key exclude each other\n");
+        SRV_ERR("%s", "--front-keys and --api-key cannot be combined\n");
         return false;
     }
     if (params.ui) {

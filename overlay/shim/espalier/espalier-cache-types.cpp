@@ -144,7 +144,7 @@ bool espalier_cache_on_host(const llama_model & model, ggml_type type_k, ggml_ty
 void espalier_warn_of_keys(ggml_type type_k) {
     const int bits = espalier_type_bits(type_k);
     if (bits == 2 || bits == 3) {
-        LLAMA_LOG_WARN("espalier: a K cache of %s loses far more quality than a V cache of it, and answers may be nonsense; -ctk turbo4 or q8_0 is safer\n",
+        LLAMA_LOG_WARN("espalier: quantizing K to %s degrades quality far more than quantizing V to it; output may be unusable; -ctk turbo4 or q8_0 is safer\n",
                 ggml_type_name(type_k));
     }
 }

@@ -236,7 +236,7 @@ void espalier_server::report_window(const server_t & server) {
 template <typename server_t>
 std::string espalier_server::refuse_windows(const server_t & server) {
     if (llama_memory_get_kind(llama_get_memory(server.ctx_tgt)) != LLAMA_MEMORY_KIND_SLIDING_WINDOW) {
-        return "the model has no layers with a sliding window beside layers with full attention";
+        return "the model does not mix sliding-window and full-attention layers";
     }
     if (server.params_base.swa_full) {
         return "of --swa-full";

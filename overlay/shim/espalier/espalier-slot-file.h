@@ -148,7 +148,7 @@ public:
     void take_record(const content & verified, std::vector<llama_token> & tokens, size_t n_read) const {
         const size_t n_beside = verified.is == OURS ? n_trailer() : 0;
         if (n_read + n_beside != n_file_bytes() && !has_checkpoints(n_read)) {
-            throw std::runtime_error("the slot file is longer than what is saved in it");
+            throw std::runtime_error("the slot file has trailing data");
         }
         if (verified.is != OURS) {
             return;
@@ -324,7 +324,7 @@ private:
     std::string try_to_finish(size_t n_written) const {
         std::error_code error;
         if (n_written == 0 || std::filesystem::file_size(part, error) != n_written || error) {
-            return "it could not be written whole; is the disk full?";
+            return "incomplete write; is the disk full?";
         }
         if (!append(part, espalier_slot_file::make_trailer(part, n_written))) {
             return std::string("it could not be written: ") + strerror(errno);

@@ -42,8 +42,8 @@ impl Numerics {
     /// Returns the declaration of `patch`. A missing or malformed one counts as `identical`.
     pub fn of(patch: &Patch) -> Numerics {
         let mut trailers = patch.trailers.iter();
-        let said = trailers.find(|trailer| trailer.key.eq_ignore_ascii_case("numerics"));
-        said.and_then(|trailer| Numerics::parse(&trailer.value)).unwrap_or(Numerics::Identical)
+        let trailer = trailers.find(|trailer| trailer.key.eq_ignore_ascii_case("numerics"));
+        trailer.and_then(|trailer| Numerics::parse(&trailer.value)).unwrap_or(Numerics::Identical)
     }
 
     /// Returns the largest change of a logit if only `enabled` is enabled.

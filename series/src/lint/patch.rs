@@ -32,15 +32,14 @@ pub fn lint_patch(patch: &Patch, text: &[u8], rules: &LintRules) -> Vec<Finding>
 /// tools identify patches by their subjects.
 pub fn same_subject(patch: &Patch, first: &str) -> Finding {
     let message = format!("{first} has the same subject `{}`", patch.subject);
-    let hint =
-        "say in each what only it does, or make one patch of the two with `cargo xtask edit` and `export`";
+    let hint = "give each its own subject, or combine them with `cargo xtask edit` and `export`";
     Finding::new(&patch.name, Some(patch.subject_line), LintRule::SubjectTwice, [&message, hint])
 }
 
 fn check_subject(patch: &Patch) -> Option<Finding> {
     let length = patch.subject.chars().count();
     let message = format!("the subject has {length} characters");
-    let hint = "say it in at most 72 characters, and the rest in the body";
+    let hint = "shorten the subject to 72 characters; details go in the body";
     let line = Some(patch.subject_line);
     (length > SUBJECT_LIMIT)
         .then(|| Finding::new(&patch.name, line, LintRule::SubjectTooLong, [&message, hint]))

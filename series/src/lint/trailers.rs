@@ -49,7 +49,7 @@ fn check_requirement(patch: &Patch, requirement: &Requirement, is_required: bool
 fn missing(patch: &Patch, requirement: &Requirement) -> Finding {
     let key = requirement.key;
     let message = format!("the trailer `{key}:` is missing");
-    let hint = format!("in the last paragraph of the message say `{key}:` and {}", requirement.allowed);
+    let hint = format!("add `{key}: ...` to the trailers at the end of the message: {}", requirement.allowed);
     Finding::new(&patch.name, None, LintRule::TrailerMissing, [&message, &hint])
 }
 

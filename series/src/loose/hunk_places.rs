@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use super::loose_hunk::{LooseHunk, Place};
+use super::loose_hunk::{HunkPosition, LooseHunk};
 use crate::model::printable::printable;
 use crate::model::signed::signed;
 use crate::text::function::{FunctionMap, is_function_line, is_section, names_a_function};
@@ -262,7 +262,7 @@ impl<'f> File<'f> {
         reverse: bool,
     ) -> Decision {
         let header = |start: usize| {
-            let place = Place { start, trimmed: candidate.trimmed[0] };
+            let place = HunkPosition { start, trimmed: candidate.trimmed[0] };
             candidate.hunk.header_at(place, placed.growth_above(start), reverse)
         };
         let has_choice = candidate.fits.len() > 1;

@@ -22,9 +22,9 @@ pub(super) struct LooseHunk<'a> {
     lines: Vec<(LineKind, &'a [u8])>,
 }
 
-/// A place of a hunk in a file.
+/// A position of a hunk in a file.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct HunkPosition {
     /// Number of lines above the first line compared.
     pub start: usize,
     /// Number of the hunk's lines above that one, which are ignored.
@@ -98,7 +98,7 @@ impl<'a> LooseHunk<'a> {
 
     /// Returns the header that makes git apply the hunk at `place` if the hunks above add `grown` lines. git starts
     /// from the line number of the new side, and goes up one line for each line of context above that it ignores.
-    pub fn header_at(&self, place: Place, grown: i64, reverse: bool) -> Vec<u8> {
+    pub fn header_at(&self, place: HunkPosition, grown: i64, reverse: bool) -> Vec<u8> {
         let start = |lines_above: i64, count: Option<&[u8]>| {
             let first = (lines_above + i64::from(count != NO_LINES)).to_string();
             match count {

@@ -75,10 +75,10 @@ fn place_in(part: &DiffPart<'_>, reading: LooseReading, path: &[u8], here: &File
     let decisions = file.decide(&hunks, reading.reverse);
     let after = decisions.content.map_or(FileAfter::Unknown, FileAfter::Content);
     let mut placed = PlacedPart { after, ..PlacedPart::default() };
-    let named = |number: usize, said: &str| format!("{}: hunk #{number} {said}", printable(path));
+    let named = |number: usize, text: &str| format!("{}: hunk #{number} {text}", printable(path));
     if reading.finds_uncertain {
         let uncertain = uncertain_of(&file, &hunks, &decisions.hunks);
-        placed.uncertain = uncertain.iter().map(|(at, said)| named(at + 1, said)).collect();
+        placed.uncertain = uncertain.iter().map(|(at, text)| named(at + 1, text)).collect();
     }
     let mut headers: HashMap<usize, Vec<u8>> = HashMap::new();
     for (number, (at, decision)) in (1..).zip(heads.into_iter().zip(decisions.hunks)) {

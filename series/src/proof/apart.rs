@@ -11,7 +11,7 @@ use super::calls::ChangedBaseFile;
 use super::finding::{FileVersion, Finding, FindingClass, LinePlace};
 use super::hunks::Hunks;
 use super::moved_functions::{Copies, MergedFile, MovedFunction, Moves, Spot, holds};
-use super::parts::{Kept, Part};
+use super::parts::{FilePart, Kept};
 use super::text::{FileProof, FourTexts, Scope, prove_text};
 use crate::model::printable::printable;
 use crate::text::line_diff::{changed_runs, lines_of};
@@ -114,7 +114,7 @@ fn prove_function(function: &MovedFunction, files: &[MergedFile<'_>], scope: Sco
     let heads =
         Some([head_at(from.old_before, old.before.start)?, head_at(to.new_before, new.before.start)?]);
     let whole = [from.old_before, from.old_after, to.new_before, to.new_after];
-    let part = Part { kept, whole, old_path: from.path, heads };
+    let part = FilePart { kept, whole, old_path: from.path, heads };
     let mut proof = prove_part(to, &old_before, &part, scope);
     if scope.lists_all {
         proof.findings.push(moved_finding(&part, (&from, &to), function));
@@ -138,7 +138,7 @@ fn prove_rest(
     ];
     let old_before = Kept::without(old_before, texts.old_before).text(texts.old_before);
     let whole = [texts.old_before, texts.old_after, texts.new_before, texts.new_after];
-    let part = Part { kept, whole, old_path: texts.path, heads: None };
+    let part = FilePart { kept, whole, old_path: texts.path, heads: None };
     Some(prove_part(texts, &old_before, &part, scope))
 }
 
@@ -155,7 +155,7 @@ fn cuts(
 
 /// Proves a part of the file `texts`. Of the bases without patches only the difference between the part on either base
 /// is known, which is upstream's too.
-fn prove_part(texts: FourTexts<'_>, old_before: &[u8], part: &Part<'_>, scope: Scope) -> FileProof {
+fn prove_part(texts: FourTexts<'_>, old_before: &[u8], part: &FilePart<'_>, scope: Scope) -> FileProof {
     let [_, old_after, new_before, new_after] = part.whole;
     let [kept_old_after, kept_new_before, kept_new_after] = &part.kept;
     let (old_after, new_before, new_after) =
@@ -174,7 +174,7 @@ fn prove_part(texts: FourTexts<'_>, old_before: &[u8], part: &Part<'_>, scope: S
 
 /// Returns the remark that upstream moved a function.
 fn moved_finding(
-    part: &Part<'_>,
+    part: &FilePart<'_>,
     (from, to): (&FourTexts<'_>, &FourTexts<'_>),
     function: &MovedFunction,
 ) -> Finding {

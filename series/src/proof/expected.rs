@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::model::path::RepoPath;
-use crate::replay::landing::{Known, check_landing};
+use crate::replay::landing::{FileFacts, check_landing};
 use crate::text::language::Language;
 use crate::text::line_diff::hunks_between;
 use crate::text::three_way::{Lines, Piece, ThreeWay};
@@ -67,7 +67,7 @@ impl<'a> Expected<'a> {
             true => Vec::new(),
             false => {
                 let language = Language::of(path.as_bytes(), new_before);
-                check_landing(&merge, &hunks_between(old_before, old_after), language, Known::default())
+                check_landing(&merge, &hunks_between(old_before, old_after), language, FileFacts::default())
             }
         };
         let uncertain: Vec<usize> =

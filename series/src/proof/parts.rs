@@ -44,7 +44,7 @@ impl Kept {
 }
 
 /// A part of the four contents of a file, or of two files: a moved function, or all but moved functions.
-pub(super) struct Part<'a> {
+pub(super) struct FilePart<'a> {
     /// Its lines after the patch on the old base, and before and after it on the new one.
     pub kept: [Kept; 3],
     /// The whole contents before and after the patch, on the old base and on the new one.
@@ -55,7 +55,7 @@ pub(super) struct Part<'a> {
     pub heads: Option<[&'a [u8]; 2]>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> FilePart<'a> {
     /// Returns the position in the file of line `at` of the part, both from 0.
     pub fn place(&self, version: FileVersion, at: usize) -> usize {
         let [old_after, new_before, new_after] = &self.kept;

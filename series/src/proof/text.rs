@@ -8,7 +8,7 @@ use super::expected::{Expected, Source};
 use super::finding::{FileVersion, Finding, FindingClass, LinePlace, Undone};
 use super::functions::{Functions, is_same_function};
 use super::hunks::Hunks;
-use super::parts::Part;
+use super::parts::FilePart;
 use super::residue::{Extra, Missing, Residue, Resolved};
 use crate::model::path::RepoPath;
 use crate::model::printable::printable;
@@ -27,7 +27,7 @@ pub(super) struct FourTexts<'a> {
     /// On the old base and on the new one without any patch.
     pub bases: [&'a [u8]; 2],
     /// If they are only a part of files: which one.
-    pub part: Option<&'a Part<'a>>,
+    pub part: Option<&'a FilePart<'a>>,
 }
 
 /// The extent of a proof.
@@ -98,7 +98,7 @@ struct Judge<'t, 'a> {
     expected: &'t Expected<'a>,
     /// The contents of the files before and after the patch, on the old base and on the new one.
     whole: [&'a [u8]; 4],
-    part: Option<&'a Part<'a>>,
+    part: Option<&'a FilePart<'a>>,
     bases: [&'a [u8]; 2],
     // Computed at first use: most files of most moves have nothing to judge.
     /// Of the whole files.

@@ -58,14 +58,14 @@ pub struct WordUse {
 
 /// The place of a word, before it is known whether it is reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Place<'a> {
+struct WordLocation<'a> {
     patch: Option<&'a str>,
     path: &'a [u8],
     line: usize,
 }
 
 /// The places of each word that our lines use.
-type Uses<'a> = BTreeMap<&'a [u8], Vec<Place<'a>>>;
+type Uses<'a> = BTreeMap<&'a [u8], Vec<WordLocation<'a>>>;
 
 /// Returns the words in lines that `patches` add, or in `own`, that upstream's code had before the move and no longer
 /// has; `files` are those that differ between the bases. A word that is still in a comment counts as there. A word that
@@ -83,14 +83,18 @@ pub fn gone_words(patches: &[&Patch], own: &[OwnFile<'_>], files: &[ChangedBaseF
     let had = files_with(&uses, files);
     let gone = uses.iter().filter_map(|(word, places)| {
         let files = had.get(word)?.iter().map(|path| printable(path)).collect();
-        Some(GoneWord { word: printable(word), files, uses: places.iter().map(Place::shown).collect() })
+        Some(GoneWord {
+            word: printable(word),
+            files,
+            uses: places.iter().map(WordLocation::shown).collect(),
+        })
     });
     gone.collect()
 }
 
-impl Place<'_> {
+impl WordLocation<'_> {
     fn shown(&self) -> WordUse {
-        let Place { patch, path, line } = *self;
+        let WordLocation { patch, path, line } = *self;
         WordUse { patch: patch.map(str::to_owned), path: printable(path), line }
     }
 }
@@ -101,7 +105,7 @@ fn add_patch<'a>(uses: &mut Uses<'a>, patch: &'a Patch) {
         let path = side.path.as_bytes();
         let language = Language::of(path, b"");
         for (line, text) in hunks.iter().flat_map(added_lines) {
-            add_line(uses, Place { patch: Some(&patch.name), path, line }, text, language);
+            add_line(uses, WordLocation { patch: Some(&patch.name), path, line }, text, language);
         }
     }
 }
@@ -109,7 +113,7 @@ fn add_patch<'a>(uses: &mut Uses<'a>, patch: &'a Patch) {
 fn add_own<'a>(uses: &mut Uses<'a>, file: &OwnFile<'a>) {
     let language = Language::of(file.path, file.text);
     for (at, text) in lines_of(file.text).into_iter().enumerate() {
-        let place = Place { patch: None, path: file.name.as_bytes(), line: at + 1 };
+        let place = WordLocation { patch: None, path: file.name.as_bytes(), line: at + 1 };
         add_line(uses, place, text, language);
     }
 }
@@ -127,7 +131,7 @@ fn asked_for<'a>(file: &OwnFile<'a>) -> Vec<&'a [u8]> {
     asked
 }
 
-fn add_line<'a>(uses: &mut Uses<'a>, place: Place<'a>, text: &'a [u8], language: Language) {
+fn add_line<'a>(uses: &mut Uses<'a>, place: WordLocation<'a>, text: &'a [u8], language: Language) {
     for word in words_in(code_of(text, language)) {
         let places = uses.entry(word).or_default();
         if places.last() != Some(&place) {

@@ -78,7 +78,7 @@ enum Takes {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Known {
+struct OptionSpec {
     /// The short form; NUL if there is none.
     letter: char,
     /// The long form; empty if there is none.
@@ -89,19 +89,19 @@ struct Known {
 
 const NO_LETTER: char = '\0';
 
-const fn flag(letter: char, name: &'static str, effect: Effect) -> Known {
-    Known { letter, name, takes: Takes::Nothing, effect }
+const fn flag(letter: char, name: &'static str, effect: Effect) -> OptionSpec {
+    OptionSpec { letter, name, takes: Takes::Nothing, effect }
 }
 
-const fn value(letter: char, name: &'static str, effect: Effect) -> Known {
-    Known { letter, name, takes: Takes::Value, effect }
+const fn value(letter: char, name: &'static str, effect: Effect) -> OptionSpec {
+    OptionSpec { letter, name, takes: Takes::Value, effect }
 }
 
-const fn attached(letter: char, name: &'static str, effect: Effect) -> Known {
-    Known { letter, name, takes: Takes::Attached, effect }
+const fn attached(letter: char, name: &'static str, effect: Effect) -> OptionSpec {
+    OptionSpec { letter, name, takes: Takes::Attached, effect }
 }
 
-const PATCH: &[Known] = &[
+const PATCH: &[OptionSpec] = &[
     value('p', "strip", Effect::Strip),
     value('F', "fuzz", Effect::Fuzz),
     flag('R', "reverse", Effect::Reverse),
@@ -145,7 +145,7 @@ const PATCH: &[Known] = &[
     value('o', "output", Effect::Other),
 ];
 
-const GIT: &[Known] = &[
+const GIT: &[OptionSpec] = &[
     value('p', "", Effect::Strip),
     flag('R', "reverse", Effect::Reverse),
     value('C', "", Effect::NotFollowed),
@@ -209,7 +209,7 @@ const GIT: &[Known] = &[
     flag(NO_LETTER, "unsafe-paths", Effect::None),
 ];
 
-const RPM_PATCH: &[Known] = &[
+const RPM_PATCH: &[OptionSpec] = &[
     value('p', "strip", Effect::Strip),
     value('F', "fuzz", Effect::Fuzz),
     flag('R', "reverse", Effect::Reverse),
@@ -222,7 +222,7 @@ const RPM_PATCH: &[Known] = &[
     value('o', "", Effect::Other),
 ];
 
-const RPM_AUTO: &[Known] = &[
+const RPM_AUTO: &[OptionSpec] = &[
     value('p', "", Effect::Strip),
     value('m', "", Effect::Lowest),
     value('M', "", Effect::Highest),
@@ -239,7 +239,7 @@ const RPM_AUTO: &[Known] = &[
 ];
 
 impl Program {
-    fn known(self) -> &'static [Known] {
+    fn known(self) -> &'static [OptionSpec] {
         match self {
             Program::Patch => PATCH,
             Program::Git => GIT,
@@ -257,15 +257,16 @@ impl Program {
         }
     }
 
-    fn short(self, letter: char) -> Result<&'static Known, String> {
+    fn short(self, letter: char) -> Result<&'static OptionSpec, String> {
         let found = self.known().iter().find(|known| known.letter == letter && letter != NO_LETTER);
         found.ok_or_else(|| self.unknown(&format!("-{letter}")))
     }
 
     /// Returns the option with this long name, or with the only one that begins so.
-    fn long(self, name: &str) -> Result<&'static Known, String> {
+    fn long(self, name: &str) -> Result<&'static OptionSpec, String> {
         let exact = self.known().iter().find(|known| known.name == name);
-        let begun: Vec<&Known> = self.known().iter().filter(|known| known.name.starts_with(name)).collect();
+        let begun: Vec<&OptionSpec> =
+            self.known().iter().filter(|known| known.name.starts_with(name)).collect();
         let only = if begun.len() == 1 { begun.first().copied() } else { None };
         let found = exact.or(only).filter(|_| !name.is_empty());
         found.ok_or_else(|| self.unknown(&format!("--{name}")))
@@ -331,7 +332,7 @@ impl<'w> ReadOptions<'w> {
         Ok(())
     }
 
-    fn take(&mut self, known: &Known, written: &str, value: Option<&'w str>) -> Result<(), String> {
+    fn take(&mut self, known: &OptionSpec, written: &str, value: Option<&'w str>) -> Result<(), String> {
         if known.takes == Takes::Value && value.is_none() {
             return Err(format!("`{written}` has no value"));
         }

@@ -72,7 +72,7 @@ fn read_entry(line: &str) -> Result<QuiltEntry, String> {
         return Err(format!("`{word}` is a second file; a line has one patch and its options"));
     }
     if is_dry_run {
-        return Err("its options apply nothing".to_owned());
+        return Err("with its options, such as `--dry-run`, `patch` changes nothing".to_owned());
     }
     Ok(QuiltEntry { name: (*name).to_owned(), options })
 }

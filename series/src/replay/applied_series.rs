@@ -20,14 +20,14 @@ pub struct AppliedSeries<'a> {
     pub(crate) pin: &'a dyn Tree,
     patches: &'a [Patch],
     /// For each patch its effect; `None` if it is not exact.
-    made: Vec<Option<Made>>,
+    made: Vec<Option<PatchEffect>>,
     after: LayeredTree<'a>,
     /// Similarity of two blobs, in percent of their lines.
     pub(crate) likeness: RefCell<HashMap<(ObjectId, ObjectId), u8>>,
 }
 
 /// The effect of one patch on its own base.
-pub(crate) struct Made {
+pub(crate) struct PatchEffect {
     /// For each file of the patch the one that it was made from; `None` if the patch creates it.
     pub bases: Vec<Option<Version>>,
     /// The changes of the patch, with their full results.
@@ -51,7 +51,7 @@ impl<'a> AppliedSeries<'a> {
                     let bases = bases_of(patch, &after)?;
                     let in_new_folders = files_in_new_folders(&changes, &after)?;
                     after.add(&changes);
-                    Some(Made { bases, changes, in_new_folders })
+                    Some(PatchEffect { bases, changes, in_new_folders })
                 }
                 Verdict::Drifted(_) | Verdict::Replayed(_) => None,
             });
@@ -75,7 +75,7 @@ impl<'a> AppliedSeries<'a> {
     }
 
     /// Returns the patch at `at`, from 0, and its effect here if it is exact; `None` after the last.
-    pub(crate) fn patch(&self, at: usize) -> Option<(&'a Patch, Option<&Made>)> {
+    pub(crate) fn patch(&self, at: usize) -> Option<(&'a Patch, Option<&PatchEffect>)> {
         Some((self.patches.get(at)?, self.made.get(at)?.as_ref()))
     }
 

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::applied_series::{AppliedSeries, Made};
+use super::applied_series::{AppliedSeries, PatchEffect};
 use super::folder::find_moved_folder;
-use super::landing::Known;
+use super::landing::FileFacts;
 use super::text::{MergeResult, ThreeTexts, is_binary, merge_new_files, merge_text};
 use crate::apply::collision::leaving_paths;
 use crate::apply::refusal::TargetRefusal;
@@ -35,7 +35,7 @@ pub(crate) struct FileReplay<'r, 'a> {
     /// The file that the patch was made from.
     pub base: Option<&'r Version>,
     /// The effect of the whole patch on its own tree.
-    pub made: &'r Made,
+    pub made: &'r PatchEffect,
     pub labels: &'r Labels,
 }
 
@@ -268,7 +268,7 @@ impl FileReplay<'_, '_> {
         let upstream = || self.upstream_texts(old_path, path);
         let is_here = |same: &&SameFunction| same.path == path.to_string();
         let same: Vec<SameFunction> = self.same.iter().filter(is_here).cloned().collect();
-        let merged = merge_text(&texts, hunks, Known { upstream: Some(&upstream), same: &same });
+        let merged = merge_text(&texts, hunks, FileFacts { upstream: Some(&upstream), same: &same });
         let (hunks, text) = (merged.hunks, merged.text);
         let reason = match merged.result {
             MergeResult::Clean(merge_kind) => {

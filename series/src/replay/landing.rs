@@ -23,7 +23,7 @@ use crate::text::three_way::{Occurrences, Region, ThreeWay};
 
 /// Facts about a file that its three texts do not have.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Known<'k> {
+pub(crate) struct FileFacts<'k> {
     /// Reads upstream's files that base and ours come from, without any patch of the series; it returns `None` if
     /// upstream does not have both.
     pub upstream: Option<&'k dyn Fn() -> Option<[Vec<u8>; 2]>>,
@@ -37,7 +37,7 @@ pub(crate) fn check_landing(
     merge: &ThreeWay<'_>,
     hunks: &[Hunk],
     language: Language,
-    known: Known<'_>,
+    known: FileFacts<'_>,
 ) -> Vec<Ambiguity> {
     if merge.landed().next().is_none() {
         return Vec::new();
@@ -102,7 +102,7 @@ struct Places<'m, 'a> {
     moved: Vec<usize>,
     made_twice: Vec<Range<usize>>,
     hunks: &'m [Hunk],
-    known: Known<'m>,
+    known: FileFacts<'m>,
     /// Lines that earlier patches of the series have put into either text; read when a place is in doubt.
     own: OnceCell<Option<Sides<Vec<Range<usize>>>>>,
 }

@@ -37,7 +37,7 @@ pub struct Survey {
 
 /// A survey of another tree, and the differences between that tree and the current one.
 #[derive(Debug)]
-pub struct Known<'a> {
+pub struct ReusableSurvey<'a> {
     /// The survey.
     survey: &'a Survey,
     /// Every path at which the two trees differ.
@@ -46,10 +46,10 @@ pub struct Known<'a> {
     above: Vec<Difference>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> ReusableSurvey<'a> {
     /// Reuses `survey` for a tree that differs at `differences`, and nowhere else, from the current one.
-    pub fn new(survey: &'a Survey, differences: Rc<[Difference]>) -> Known<'a> {
-        Known { survey, differences, above: Vec::new() }
+    pub fn new(survey: &'a Survey, differences: Rc<[Difference]>) -> ReusableSurvey<'a> {
+        ReusableSurvey { survey, differences, above: Vec::new() }
     }
 
     /// Returns whether all results hold for the current tree too, whose history contains the patches `upstreamed`.
@@ -88,7 +88,7 @@ pub fn survey_series(
     applied: &AppliedSeries<'_>,
     tree: &dyn Tree,
     upstreamed: &Rc<BTreeSet<usize>>,
-    mut known: Vec<Known<'_>>,
+    mut known: Vec<ReusableSurvey<'_>>,
 ) -> Result<Survey, TreeError> {
     let mut current = LayeredTree::new(tree);
     let (mut failed, mut uncertain) = (FailedPatches::default(), HashSet::<RepoPath>::new());

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::landing::{Known, check_landing};
+use super::landing::{FileFacts, check_landing};
 use crate::judge::drift::{HunkClass, PatchClass};
 use crate::judge::replayed::{Ambiguity, MergeKind};
 use crate::model::patch::Hunk;
@@ -44,7 +44,7 @@ pub(crate) enum MergeResult {
 }
 
 /// Merges `hunks`, which turn base into theirs, into ours.
-pub(crate) fn merge_text(texts: &ThreeTexts<'_>, hunks: &[Hunk], known: Known<'_>) -> TextMerge {
+pub(crate) fn merge_text(texts: &ThreeTexts<'_>, hunks: &[Hunk], known: FileFacts<'_>) -> TextMerge {
     let merge = ThreeWay::new(texts.base, texts.ours, texts.theirs);
     if merge.has_conflict() {
         let hunks = hunk_classes(&merge, hunks, &[]);

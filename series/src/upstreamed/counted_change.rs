@@ -4,7 +4,7 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::model::patch::{Content, FilePatch, Patch};
 use crate::model::tree::TreeError;
-use crate::replay::applied_series::{AppliedSeries, Made};
+use crate::replay::applied_series::{AppliedSeries, PatchEffect};
 use crate::text::line_diff::{ChangedRun, histogram_runs, lines_of, slice};
 
 /// Number of lines around a change that count as its context.
@@ -99,7 +99,7 @@ pub(crate) fn common(left: &Counts, right: &Counts) -> usize {
 /// Returns the changes of a patch on its own base, file by file.
 pub(crate) fn changed_files(
     patch: &Patch,
-    made: &Made,
+    made: &PatchEffect,
     applied: &AppliedSeries<'_>,
 ) -> Result<Vec<ChangedFile>, TreeError> {
     let mut files = Vec::new();

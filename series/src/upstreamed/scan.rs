@@ -14,7 +14,7 @@ use super::counted_change::{
 };
 use crate::model::patch::{FilePatch, Patch};
 use crate::model::tree::TreeError;
-use crate::replay::applied_series::{AppliedSeries, Made};
+use crate::replay::applied_series::{AppliedSeries, PatchEffect};
 
 /// A patch of fewer lines than this could match another change by chance: some context must match too.
 const FEW_LINES: usize = 5;
@@ -57,7 +57,7 @@ impl UpstreamHistory {
 }
 
 /// A patch that the scan searches for.
-struct Wanted {
+struct SearchedPatch {
     subject: String,
     paths: HashSet<Vec<u8>>,
     lines: Counts,
@@ -87,7 +87,7 @@ enum Likeness {
 
 /// Scans a history, from the pin to a tip, for the patches of a series.
 pub struct UpstreamScan {
-    wanted: Vec<Wanted>,
+    wanted: Vec<SearchedPatch>,
     /// Paths to which commits moved files, each with all earlier paths of the file.
     moved: HashMap<Vec<u8>, Vec<Vec<u8>>>,
 }
@@ -100,7 +100,7 @@ impl UpstreamScan {
     /// When a blob cannot be read.
     pub fn new(applied: &AppliedSeries<'_>) -> Result<UpstreamScan, TreeError> {
         let patches = (0..applied.patches().len()).filter_map(|at| applied.patch(at));
-        let wanted = patches.map(|(patch, made)| Wanted::new(patch, made, applied));
+        let wanted = patches.map(|(patch, made)| SearchedPatch::new(patch, made, applied));
         Ok(UpstreamScan { wanted: wanted.collect::<Result<_, _>>()?, moved: HashMap::new() })
     }
 
@@ -162,10 +162,14 @@ impl UpstreamScan {
     }
 }
 
-impl Wanted {
+impl SearchedPatch {
     /// Finds the patch's lines by a diff, as for commits, and not from its text: different diffs of the same two texts
     /// can differ.
-    fn new(patch: &Patch, made: Option<&Made>, applied: &AppliedSeries<'_>) -> Result<Wanted, TreeError> {
+    fn new(
+        patch: &Patch,
+        made: Option<&PatchEffect>,
+        applied: &AppliedSeries<'_>,
+    ) -> Result<SearchedPatch, TreeError> {
         let files = made.map_or(Ok(Vec::new()), |made| changed_files(patch, made, applied))?;
         let CountedChange { made: mut lines, around, .. } =
             CountedChange::new(files.iter().map(|file| (file.path.as_slice(), file)));
@@ -174,7 +178,7 @@ impl Wanted {
             lines.retain(|line, _| says_something(line));
         }
         let paths = patch.files.iter().flat_map(FilePatch::paths).map(|path| path.as_bytes().to_vec());
-        Ok(Wanted {
+        Ok(SearchedPatch {
             subject: plain_subject(&patch.subject).to_string(),
             paths: paths.collect(),
             undone_lines: lines.iter().map(|(line, count)| (undone_line(line, &files), *count)).collect(),

@@ -34,8 +34,8 @@ fn by_git(folder: &std::path::Path, left: &[u8], right: &[u8]) -> u8 {
     git.current_dir(folder).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     git.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
     let output = git.args(["diff", "--no-index", "--name-status", "-M1%", "left", "right"]).output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    said.strip_prefix('R').map_or(0, |rest| rest[..3].parse().unwrap())
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    stdout.strip_prefix('R').map_or(0, |rest| rest[..3].parse().unwrap())
 }
 
 /// Returns a text, and one that has some of its lines; lines of all lengths, with both kinds of line ends.

@@ -2,7 +2,7 @@
 
 use espalier_series::{ChangedBaseFile, FindingClass, LostCalls, Undone, gone_words, lost_calls};
 
-use crate::proof_support::{CODE, Made, PATCHES, clean, edit, function, open, pinned, placed, prove};
+use crate::proof_support::{CODE, PATCHES, SeriesStates, clean, edit, function, open, pinned, placed, prove};
 
 #[test]
 fn a_clean_move_is_proved() {
@@ -59,7 +59,7 @@ fn an_upstreamed_patch_may_be_dropped() {
     let mut base = pinned();
     edit(&mut base, CODE, "    beta_3();\n", "    beta_3();\n    own_three();\n");
     base.get_mut("data/logo.bin").unwrap().1[5] = 9;
-    let new = Made::on(base.clone()).with(3, 4, |files| edit(files, CODE, "    own_three();\n", ""));
+    let new = SeriesStates::on(base.clone()).with(3, 4, |files| edit(files, CODE, "    own_three();\n", ""));
     let proof = prove(&old, &new);
     assert!(proof.is_proved(), "{:#?}", open(&proof));
     let dropped = &proof.patches[2];

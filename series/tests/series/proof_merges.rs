@@ -5,7 +5,7 @@ use std::process::Command;
 
 use espalier_series::{FileVersion, FindingClass, LinePlace, Mode, SeriesProof, Undone};
 
-use crate::proof_support::{CODE, Files, Made, function, open, prove, twin};
+use crate::proof_support::{CODE, Files, SeriesStates, function, open, prove, twin};
 use crate::random::Random;
 
 /// Returns the text that `git merge-file` gives; it must be clean.
@@ -30,8 +30,8 @@ fn of_one_file(base: &str, ours: &str, upstream: &str, result: &str) -> SeriesPr
 fn of_file(path: &str, [base, ours, upstream, result]: [&str; 4]) -> SeriesProof {
     let files = |text: &str| Files::from([(path.to_owned(), (Mode::File, text.as_bytes().to_vec()))]);
     let (old, new) = (
-        Made { states: vec![files(base), files(ours)] },
-        Made { states: vec![files(upstream), files(result)] },
+        SeriesStates { states: vec![files(base), files(ours)] },
+        SeriesStates { states: vec![files(upstream), files(result)] },
     );
     prove(&old, &new)
 }

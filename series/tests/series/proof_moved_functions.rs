@@ -2,7 +2,7 @@
 
 use espalier_series::{FileVersion, FindingClass, LinePlace, Mode, ProofFinding, SeriesProof};
 
-use crate::proof_support::{Files, Made, edit, function, open, prove, twin};
+use crate::proof_support::{Files, SeriesStates, edit, function, open, prove, twin};
 
 const OLD_FILE: &str = "src/a.c";
 const OTHER_FILE: &str = "src/b.c";
@@ -35,7 +35,7 @@ impl Case {
 
     fn proof(&self) -> SeriesProof {
         let Case { base, ours, upstream, result, .. } = self.clone();
-        prove(&Made { states: vec![base, ours] }, &Made { states: vec![upstream, result] })
+        prove(&SeriesStates { states: vec![base, ours] }, &SeriesStates { states: vec![upstream, result] })
     }
 
     /// Returns the move with another result.
@@ -301,9 +301,11 @@ fn a_twin_that_stays_keeps_the_move_unproved() {
         |left_in: [&str; 2]| files(&[(OLD_FILE, left_in[0].to_owned()), (OTHER_FILE, left_in[1].to_owned())]);
     let (left, right, other) = (twin("left"), twin("right"), function("other"));
     let (base, moved) = (left.clone() + &right, other.clone() + &left);
-    let old = Made { states: vec![states([&base, &other]), states([&change(&base), &other])] };
-    let went_along = Made { states: vec![states([&right, &moved]), states([&right, &change(&moved)])] };
-    let in_the_twin = Made { states: vec![states([&right, &moved]), states([&change(&right), &moved])] };
+    let old = SeriesStates { states: vec![states([&base, &other]), states([&change(&base), &other])] };
+    let went_along =
+        SeriesStates { states: vec![states([&right, &moved]), states([&right, &change(&moved)])] };
+    let in_the_twin =
+        SeriesStates { states: vec![states([&right, &moved]), states([&change(&right), &moved])] };
     assert!(!prove(&old, &went_along).is_proved());
     assert!(is_misplaced(&prove(&old, &in_the_twin)));
 }

@@ -16,7 +16,7 @@ pub const CODE: &str = "src/a.c";
 
 /// The states of a series: its base, and after each patch.
 #[derive(Clone)]
-pub struct Made {
+pub struct SeriesStates {
     pub states: Vec<Files>,
 }
 
@@ -93,19 +93,19 @@ pub fn edit(files: &mut Files, path: &str, from: &str, to: &str) {
     *content = text.replacen(from, to, 1).into_bytes();
 }
 
-impl Made {
-    pub fn on(base: Files) -> Made {
+impl SeriesStates {
+    pub fn on(base: Files) -> SeriesStates {
         let mut states = vec![base];
         for (_, change) in PATCHES {
             let mut files = states.last().unwrap().clone();
             change(&mut files);
             states.push(files);
         }
-        Made { states }
+        SeriesStates { states }
     }
 
     /// Changes every state from `from` to before `to`, counted in patches.
-    pub fn with(mut self, from: usize, to: usize, change: fn(&mut Files)) -> Made {
+    pub fn with(mut self, from: usize, to: usize, change: fn(&mut Files)) -> SeriesStates {
         self.states[from..to].iter_mut().for_each(change);
         self
     }
@@ -186,7 +186,7 @@ fn file_patch(
     }
 }
 
-pub fn placed(made: &Made) -> PlacedSeries<'static> {
+pub fn placed(made: &SeriesStates) -> PlacedSeries<'static> {
     let trees: &'static [MemoryTree] = made.trees().leak();
     let patches: &'static [Option<Patch>] = made.patches().leak();
     let pairs = trees.iter().zip(&trees[1..]).zip(patches);
@@ -200,7 +200,7 @@ pub fn placed(made: &Made) -> PlacedSeries<'static> {
     }
 }
 
-pub fn prove(old: &Made, new: &Made) -> SeriesProof {
+pub fn prove(old: &SeriesStates, new: &SeriesStates) -> SeriesProof {
     let upstream = changed_between(&old.states[0], &new.states[0]);
     prove_series(&placed(old), &placed(new), true, &upstream).unwrap()
 }
@@ -220,10 +220,10 @@ fn changed_between(old: &Files, new: &Files) -> Vec<ChangedBaseFile> {
 }
 
 /// Returns the series before and after a move without faults.
-pub fn clean() -> (Made, Made) {
+pub fn clean() -> (SeriesStates, SeriesStates) {
     let pinned = pinned();
     let new = moved(&pinned);
-    (Made::on(pinned), Made::on(new))
+    (SeriesStates::on(pinned), SeriesStates::on(new))
 }
 
 pub fn open(proof: &SeriesProof) -> Vec<&ProofFinding> {

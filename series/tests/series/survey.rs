@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use espalier_series::{
-    AppliedSeries, Difference, FileDrift, FileDriftKind, HunkClass, HunkDrift, Known, MemoryTree, Mode,
-    Patch, PatchClass, PatchOutcome, Verdict, apply_patch, run_series, survey_series,
+    AppliedSeries, Difference, FileDrift, FileDriftKind, HunkClass, HunkDrift, MemoryTree, Mode, Patch,
+    PatchClass, PatchOutcome, ReusableSurvey, Verdict, apply_patch, run_series, survey_series,
 };
 
 use crate::support::{create, id, modify, read, read_named, rename, tree};
@@ -160,7 +160,7 @@ fn results_for_another_tree_are_reused() {
         comes_or_goes,
         blobs: [id("1\n"), id("2\n")],
     };
-    let known = |differences: Vec<Difference>| Known::new(&before, differences.into());
+    let known = |differences: Vec<Difference>| ReusableSurvey::new(&before, differences.into());
     assert!(known(vec![difference("other", false)]).still_holds(&BTreeSet::new()));
     assert!(!known(vec![difference("a.c", false)]).still_holds(&BTreeSet::new()));
     // A new path makes its folders and its case relevant.

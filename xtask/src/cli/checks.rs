@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use espalier_core::called::Program;
 use espalier_core::context::Outcome;
 use espalier_core::error::{Error, Result};
+use espalier_core::invocation::Program;
 use espalier_core::sys::machine::{disk, process};
 
 /// Name of the program.
@@ -19,7 +19,8 @@ const CALLED_AS: &str = "ESPALIER_CALLED_AS";
 /// The commands, with arguments that only the other program parses.
 #[derive(Debug, Subcommand)]
 pub enum Checks {
-    /// Move pin, series, lock and report together, once everything builds and passes; else nothing.
+    /// Move the pin, series and lock to another upstream commit and write a report; change nothing unless every check
+    /// passes.
     #[command(disable_help_flag = true)]
     Sync(Rest),
     /// Try the series on upstream's tip: fetch, status, contract, build, gate.

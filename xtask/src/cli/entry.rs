@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 
-use espalier_core::called::Program;
+use espalier_core::invocation::Program;
 use espalier_core::sys::git::memory;
 use espalier_core::sys::machine::disk;
 use espalier_core::ui::{self, Answer};

@@ -2,7 +2,7 @@
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command, CommandFactory};
-use espalier_core::called::Program;
+use espalier_core::invocation::Program;
 
 use super::{Cli, Commands};
 

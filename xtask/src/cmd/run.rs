@@ -8,9 +8,9 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::net::port;
 use espalier_core::sys::project::pinned_models;
+use espalier_dist::build_args::Which;
 use espalier_dist::packaged;
 use espalier_dist::plan::manifest::build_command;
-use espalier_dist::which::Which;
 
 /// Options of `run`.
 #[derive(Clone, Debug, Default, Args)]

@@ -3,7 +3,7 @@
 use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
-use espalier_dist::which::Which;
+use espalier_dist::build_args::Which;
 use espalier_dist::{smoke, smoke_operations, smoke_rpc};
 
 /// Options of `smoke`.

@@ -71,11 +71,11 @@ fn lint(context: &Context, linter: &Linter, files: &[PathBuf]) -> Result<Vec<Str
     let run = Run::new(program).args(*arguments).args(files).current_folder(context.layout.root());
     let words = run.words();
     let finished = run.finish()?;
-    let said = espalier_series::lossy(&finished.stdout).into_owned();
+    let stdout = espalier_series::lossy(&finished.stdout).into_owned();
     match finished.status.code() {
         Some(0) => Ok(Vec::new()),
-        Some(code) if findings.contains(&code) && !said.is_empty() => {
-            Ok(said.lines().map(String::from).collect())
+        Some(code) if findings.contains(&code) && !stdout.is_empty() => {
+            Ok(stdout.lines().map(String::from).collect())
         }
         _ => Err(espalier_core::sys::machine::process::failed(&words, finished.status, &finished.stderr)),
     }

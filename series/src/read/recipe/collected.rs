@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::pattern::{PatchWord, alternatives, last_component, patch_in};
-use super::{ApplyOptions, Named, Recipe, Remark};
+use super::{ApplyOptions, Recipe, RecipePatch, Remark};
 
 /// Maximum number of patches that a recipe may name.
 const PATCHES: usize = 10_000;
@@ -56,7 +56,7 @@ impl Downloaded {
 pub(super) struct Collected {
     downloads: Downloads,
     /// The patches that are applied, in order, and whether a URL names them.
-    applied: Vec<(Named, bool)>,
+    applied: Vec<(RecipePatch, bool)>,
     /// Their patterns, and whether they are applied in reverse: branches of a condition often apply the same ones.
     seen: HashSet<(String, bool)>,
     /// The patches that occur in the recipe, and whether a URL names them.
@@ -79,11 +79,11 @@ impl Collected {
     }
 
     /// Adds a patch, which no URL names, to those that are applied, unless it was applied the same way before.
-    pub fn apply_named(&mut self, named: Named) {
+    pub fn apply_named(&mut self, named: RecipePatch) {
         self.push(named, false);
     }
 
-    fn push(&mut self, named: Named, is_remote: bool) {
+    fn push(&mut self, named: RecipePatch, is_remote: bool) {
         if self.applied.len() >= PATCHES {
             return self.wrong(None, format!("it names more than {PATCHES} patches"));
         }
@@ -95,14 +95,14 @@ impl Collected {
     /// Adds the patch that a word names to those that are applied.
     pub fn apply(&mut self, patch: PatchWord<'_>, options: ApplyOptions, usual_strip: Option<u32>) {
         let PatchWord { pattern, is_remote, is_glob, .. } = patch;
-        self.push(Named { pattern, is_glob, options, usual_strip, left_out: None }, is_remote);
+        self.push(RecipePatch { pattern, is_glob, options, usual_strip, left_out: None }, is_remote);
     }
 
     /// Adds a patch that the recipe does not apply to the source.
     pub fn leave_out(&mut self, patch: PatchWord<'_>, why: &str) {
         let PatchWord { pattern, is_glob, .. } = patch;
         let (options, left_out) = (ApplyOptions::default(), Some(why.to_owned()));
-        self.apply_named(Named { pattern, is_glob, options, usual_strip: None, left_out });
+        self.apply_named(RecipePatch { pattern, is_glob, options, usual_strip: None, left_out });
     }
 
     /// Adds all patches that no other command applies, for a command whose patches are not known.
@@ -174,18 +174,18 @@ impl Collected {
             return Err(wrong);
         }
         let downloaded = Downloaded::new(downloads, &named);
-        let decided = |(mut patch, is_remote): (Named, bool)| {
+        let decided = |(mut patch, is_remote): (RecipePatch, bool)| {
             if patch.left_out.is_none() {
                 patch.left_out = downloaded.reason(&patch.pattern, is_remote);
             }
             patch
         };
-        let mut patches: Vec<Named> = applied.into_iter().map(decided).collect();
+        let mut patches: Vec<RecipePatch> = applied.into_iter().map(decided).collect();
         let known: HashSet<String> =
             patches.iter().map(|patch| last_component(&patch.pattern).to_owned()).collect();
         let others = named.into_iter().filter(|(pattern, _)| !known.contains(last_component(pattern)));
         let (at, options, usual_strip) = rest.unwrap_or((patches.len(), ApplyOptions::default(), None));
-        let others: Vec<Named> = others
+        let others: Vec<RecipePatch> = others
             .map(|(pattern, is_remote)| {
                 let why_not_applied = || match other_commands.get(last_component(&pattern)) {
                     _ if rest.is_some() => None,
@@ -193,7 +193,7 @@ impl Collected {
                     None => Some(unapplied.to_owned()),
                 };
                 let left_out = downloaded.reason(&pattern, is_remote).or_else(why_not_applied);
-                Named { pattern, is_glob: false, options, usual_strip, left_out }
+                RecipePatch { pattern, is_glob: false, options, usual_strip, left_out }
             })
             .collect();
         drop(patches.splice(at..at, others));

@@ -5,7 +5,7 @@ use super::collected::Collected;
 use super::pattern::{last_component, without_variables};
 use super::shell::Script;
 use super::tcl::{Command, Commands, Word};
-use super::{ApplyOptions, Named};
+use super::{ApplyOptions, RecipePatch};
 use crate::model::printable::printable;
 use crate::read::apply_options::{Program, read_options};
 
@@ -168,7 +168,7 @@ impl Port {
                 ApplyOptions::default()
             }
         };
-        let named = |pattern: String, left_out: Option<String>| Named {
+        let named = |pattern: String, left_out: Option<String>| RecipePatch {
             pattern,
             is_glob: false,
             options,

@@ -73,7 +73,7 @@ impl RecipeKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recipe {
     /// The patches in the order in which they are applied, then those that the recipe names without applying them.
-    pub patches: Vec<Named>,
+    pub patches: Vec<RecipePatch>,
     /// Notes for the user on what was not followed.
     pub notes: Vec<Remark>,
     /// Changes of the sources that no patch has: by commands, or by placeholders that the build replaces in a patch.
@@ -82,7 +82,7 @@ pub struct Recipe {
 
 /// One patch that a recipe names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct RecipePatch {
     /// The path as written, with `*` for each variable.
     pub pattern: String,
     /// Whether every file that fits is meant, as with `*.patch`.

@@ -330,7 +330,8 @@ impl<'s> Run<'s> {
             _ => without_variables(source),
         };
         if last_component(&file).chars().any(char::is_alphanumeric) {
-            let named = super::Named { pattern: file, is_glob: false, options, usual_strip, left_out: None };
+            let named =
+                super::RecipePatch { pattern: file, is_glob: false, options, usual_strip, left_out: None };
             return self.collected.apply_named(named);
         }
         let text = "which patches it applies is not known; it was read as applying all that no other command applies";

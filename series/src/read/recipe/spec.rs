@@ -6,7 +6,7 @@ use super::collected::Collected;
 use super::pattern::{last_component, without_variables};
 use super::script::{Builtins, Run};
 use super::shell::{Command, Script};
-use super::{ApplyOptions, Named};
+use super::{ApplyOptions, RecipePatch};
 use crate::read::apply_options::{Program, ReadOptions, read_options};
 
 /// Strip count of `%patch` without `-p`. `%autosetup` and `%autopatch` without `-p` leave the choice to patch(1).
@@ -191,9 +191,9 @@ fn declare(declared: &mut Vec<Declared>, number: Option<u32>, value: &str) {
 }
 
 impl Declared {
-    fn named(&self, options: ApplyOptions, usual_strip: Option<u32>) -> Named {
+    fn named(&self, options: ApplyOptions, usual_strip: Option<u32>) -> RecipePatch {
         let pattern = without_variables(&self.file);
-        Named { pattern, is_glob: false, options, usual_strip, left_out: None }
+        RecipePatch { pattern, is_glob: false, options, usual_strip, left_out: None }
     }
 }
 

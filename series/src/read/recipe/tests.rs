@@ -1,7 +1,7 @@
 //! The patches that the readers of all formats find.
 #![allow(clippy::too_many_lines, reason = "a test case is kept in one piece")]
 
-use super::{ApplyOptions, Named, Recipe, RecipeKind, fits, read_recipe};
+use super::{ApplyOptions, Recipe, RecipeKind, RecipePatch, fits, read_recipe};
 
 /// Returns the patches of a recipe as lines: the pattern, the options, and why it is left out.
 fn read(kind: RecipeKind, text: &str) -> Vec<String> {
@@ -12,7 +12,7 @@ fn recipe(kind: RecipeKind, text: &str) -> Recipe {
     read_recipe(kind, text).unwrap_or_else(|wrong| panic!("{wrong:#?}\n{text}"))
 }
 
-fn line(named: &Named) -> String {
+fn line(named: &RecipePatch) -> String {
     let ApplyOptions { strip, reverse, is_strict } = named.options;
     let strip = strip.map(|strip| format!(" -p{strip}")).unwrap_or_default();
     let usual = named.usual_strip.filter(|_| strip.is_empty()).map(|usual| format!(" ({usual})"));

@@ -37,17 +37,17 @@ fn calls_in(text: &str) -> (Vec<Command>, Option<usize>) {
     let mut call = Command::default();
     while let Some((line, part)) = words.next_part() {
         match part {
-            Part::Open => depth += 1,
-            Part::Close => {
+            CmakeToken::Open => depth += 1,
+            CmakeToken::Close => {
                 depth = depth.saturating_sub(1);
                 if depth == 0 {
                     calls.push(std::mem::take(&mut call));
                 }
             }
-            Part::Word(name) if depth == 0 => {
+            CmakeToken::Word(name) if depth == 0 => {
                 call = Command { line, words: vec![name.to_ascii_lowercase()], ..Command::default() };
             }
-            Part::Word(word) => call.words.push(word),
+            CmakeToken::Word(word) => call.words.push(word),
         }
     }
     if depth > 0 {
@@ -56,7 +56,7 @@ fn calls_in(text: &str) -> (Vec<Command>, Option<usize>) {
     (calls, words.unclosed)
 }
 
-enum Part {
+enum CmakeToken {
     Open,
     Close,
     /// A word without its quotes.
@@ -95,7 +95,7 @@ impl<'t> Words<'t> {
     }
 
     /// Returns the next word or bracket, and its line.
-    fn next_part(&mut self) -> Option<(usize, Part)> {
+    fn next_part(&mut self) -> Option<(usize, CmakeToken)> {
         loop {
             let blank = self.rest.len() - self.rest.trim_start().len();
             self.skip(blank);
@@ -105,13 +105,13 @@ impl<'t> Words<'t> {
                     self.skip_comment();
                     continue;
                 }
-                '(' => Part::Open,
-                ')' => Part::Close,
+                '(' => CmakeToken::Open,
+                ')' => CmakeToken::Close,
                 '"' => {
                     self.skip(1);
-                    return Some((line, Part::Word(self.quoted())));
+                    return Some((line, CmakeToken::Word(self.quoted())));
                 }
-                _ => return Some((line, Part::Word(self.unquoted()))),
+                _ => return Some((line, CmakeToken::Word(self.unquoted()))),
             };
             self.skip(1);
             return Some((line, part));

@@ -123,7 +123,7 @@ impl Context {
     pub fn flavors(&self) -> Result<Flavors> {
         let shown = self.layout.show(&self.layout.flavors());
         self.flavors_if_there()?.ok_or_else(|| {
-            let error = Error::usage("there is no `ci/flavors.toml`, which says what is built and how");
+            let error = Error::usage("`ci/flavors.toml` is missing; it defines the flavors");
             match at_commit::is_in_head(self.layout.root(), "ci/flavors.toml") {
                 true => error.hint(format!("git checkout {shown}")),
                 false => error
@@ -131,7 +131,7 @@ impl Context {
                         "copy the one of a clone of Espalier: mkdir -p {folder} && cp ESPALIER/ci/flavors.toml {folder}/",
                         folder = shown.strip_suffix("/flavors.toml").unwrap_or("ci")
                     ))
-                    .hint("everything but building works without it"),
+                    .hint("only builds need it"),
             }
         })
     }

@@ -5,12 +5,12 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "a closed pipe makes them panic: use ui")]
 
-pub mod called;
 pub mod config;
 pub mod context;
 pub mod day;
 pub mod error;
 pub mod http;
+pub mod invocation;
 pub mod next_command;
 pub mod plan;
 pub mod random;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use espalier_series::{visible, visible_json};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::called::{Called, Program};
+use crate::invocation::{Called, Program};
 
 /// Verbosity of a command on stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,7 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::run_lock::Access;
 use serde_json::{Value, json};
 
+use crate::build_args::Which;
 use crate::health::Health;
 use crate::packaged::not_built;
 use crate::plan::image::documents::{Naming, Sealed, licences, tag};
@@ -25,7 +26,6 @@ use crate::sys::image_files as image;
 use crate::sys::image_files::{Layers, Written};
 use crate::sys::toolchain;
 use crate::verify::package as verify;
-use crate::which::Which;
 
 /// Options of `image`.
 #[derive(Clone, Debug, Default, Args)]
@@ -86,8 +86,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let image = Image::new(context, &flavors, &toolchains, (&variant.name, flavor))?;
     let steps = image.steps();
     if options.dry_run {
-        let said: Vec<String> = steps.iter().map(ToString::to_string).collect();
-        return Ok(Outcome::ok(said.join("\n"), json!({ "steps": said })));
+        let lines: Vec<String> = steps.iter().map(ToString::to_string).collect();
+        return Ok(Outcome::ok(lines.join("\n"), json!({ "steps": lines })));
     }
     let setup = toolchain::SetupContext::of(context, &pins);
     let mut written = None;

@@ -5,6 +5,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "a closed pipe makes them panic: use ui")]
 
 pub mod build;
+pub mod build_args;
 pub mod checked_packages;
 pub mod doctor;
 pub mod equipment;
@@ -24,4 +25,3 @@ pub mod toolchain;
 pub mod verify;
 pub mod watched;
 pub mod web_page;
-pub mod which;

@@ -8,14 +8,14 @@ use espalier_core::config::name::Name;
 use espalier_core::config::pins::Pins;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
-use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::machine::{disk, owned};
 use espalier_core::sys::project::run_lock::Access;
 use espalier_patches::stack::Stack;
 use serde_json::json;
 
 use crate::packaged::not_built;
 use crate::plan::manifest::{Manifest, build_command};
-use crate::plan::shipped::audit::Known;
+use crate::plan::shipped::audit::RepositoryFacts;
 use crate::plan::shipped::release::{
     Archive, CHANGES, INDEX, INSTALL, Index, SUMS, Variant, changelog_entry, changes, install_script, is_url,
     name, sums,
@@ -33,7 +33,7 @@ pub struct Options {
     /// Flavor of `ci/flavors.toml`, which has to be built; repeatable; default: every one that is built.
     #[arg(long = "flavor", value_name = "NAME")]
     pub flavors: Vec<Name>,
-    /// Tag of the release: `v` and the version, of which `CHANGELOG.md` needs an entry.
+    /// Tag of the release, `vVERSION`; `CHANGELOG.md` must have an entry for that version.
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
     /// URL at which the files will be published, for install.sh.
@@ -86,9 +86,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     disk::write_atomically(&new.join(SUMS), sums(&digests).as_bytes())?;
     if disk::exists(&folder) {
-        ours::rename(&folder, &scratch.path().join("old"))?;
+        owned::rename(&folder, &scratch.path().join("old"))?;
     }
-    ours::rename(&new, &folder)?;
+    owned::rename(&new, &folder)?;
     let lines: Vec<String> =
         archives.iter().map(|one| format!("{}  {}  {} bytes", one.sha256, one.file, one.bytes)).collect();
     let text = format!("{}\nin {shown}", lines.join("\n"));
@@ -122,7 +122,7 @@ fn entry(context: &Context, options: &Options) -> Result<String> {
 }
 
 /// Returns the requested packages, each verified.
-fn choose(context: &Context, options: &Options, pins: &Pins, known: &Known) -> Result<Vec<Chosen>> {
+fn choose(context: &Context, options: &Options, pins: &Pins, known: &RepositoryFacts) -> Result<Vec<Chosen>> {
     let mut chosen = Vec::new();
     for (folder, rebuild) in wanted(context, options, pins)? {
         let shown = context.layout.show(&folder);

@@ -15,13 +15,13 @@ use espalier_series::Patch;
 
 use crate::plan::rust_library::RustLibrary;
 use crate::plan::shipped::{self, Library, Origin, PatchNote, licence_text};
-use crate::plan::web_page::Named;
+use crate::plan::web_page::ManifestPage;
 use crate::sys::licences::{self, Texts};
 use crate::sys::web_page as pages;
 
 /// Facts about a build that its package documents.
 #[derive(Clone, Debug)]
-pub struct Made<'a> {
+pub struct BuildFacts<'a> {
     /// The stack of the variant.
     pub pins: &'a Pins,
     /// The variant that was built.
@@ -29,7 +29,7 @@ pub struct Made<'a> {
     /// The applied tree of the variant.
     pub applied: &'a Applied,
     /// The web page in its server.
-    pub page: Option<&'a Named>,
+    pub page: Option<&'a ManifestPage>,
     /// The Ninja program and the folder in which it compiled.
     pub ninja: (&'a Path, PathBuf),
     /// The compiled targets.
@@ -40,7 +40,7 @@ pub struct Made<'a> {
     pub inputs: BTreeMap<String, String>,
 }
 
-impl Made<'_> {
+impl BuildFacts<'_> {
     /// Returns the data for the package's documents, and the texts that go into it.
     ///
     /// # Errors

@@ -12,8 +12,8 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::net::server::{Server, last_words};
 use serde_json::{Value, json};
 
+use super::build_args::Which;
 use super::equipment::{self, Device};
-use super::which::Which;
 use crate::packaged::not_built;
 
 /// The build to test.
@@ -58,7 +58,7 @@ pub fn run(context: &Context, subject: &Subject<'_>) -> Result<Outcome> {
     let answers = ask_server(&server, &model, &log, subject)
         .map_err(|error| error.hint(format!("the server's whole log: {}", context.layout.show(&log))))?;
     let seconds = started.elapsed().as_secs_f64();
-    context.ui.status("Smoked", format!("{variant}-{flavor}: {answers} in {seconds:.1} s"));
+    context.ui.status("Tested", format!("{variant}-{flavor}: {answers} in {seconds:.1} s"));
     Ok(Outcome::ok("", json!({ "answers": answers.to_json(), "seconds": seconds })))
 }
 
@@ -134,11 +134,13 @@ fn chat(server: &Server) -> Result<String> {
 }
 
 fn build_info(server: &Server, identity: Option<&str>) -> Result<String> {
-    let said = text_at(server.get("/props")?, "/build_info", "/props")?;
+    let build_info = text_at(server.get("/props")?, "/build_info", "/props")?;
     match identity {
-        Some(identity) if !said.contains(identity) => Err(Error::no("the server does not identify itself")
-            .detail(format!("expected in /props build_info: {identity}\nfound: {said}"))),
-        _ => Ok(said),
+        Some(identity) if !build_info.contains(identity) => {
+            Err(Error::no("the server does not identify itself")
+                .detail(format!("expected in /props build_info: {identity}\nfound: {build_info}")))
+        }
+        _ => Ok(build_info),
     }
 }
 

@@ -12,10 +12,10 @@ use espalier_core::sys::project::run_lock::{self, Access};
 use serde_json::json;
 
 use super::build::{self, Build};
+use super::build_args::Which;
 use super::equipment::{self, Device};
 use super::smoke;
 use super::watched::Watched;
-use super::which::Which;
 use crate::plan::operations::{self, Tested};
 use crate::sys::package;
 
@@ -53,7 +53,7 @@ pub fn command(context: &Context, which: &Which) -> Result<Outcome> {
     for Tested { device, all, unsupported, .. } in &tested {
         let says =
             format!("{name}: {all} operations on {device} as on the processor, {unsupported} left to it");
-        context.ui.status("Smoked", says);
+        context.ui.status("Tested", says);
     }
     let devices = tested
         .iter()
@@ -86,13 +86,13 @@ impl Comparison<'_> {
     fn run(&self) -> Result<Vec<Tested>> {
         let write = self.program(WRITER).arg("--model").arg(&self.model).arg("--output").arg(&self.list);
         self.watch(write, "written", &mut String::new())?;
-        let mut said = String::new();
+        let mut output = String::new();
         let compare = self.program(COMPARER).args(["test", "--test-file"]).arg(&self.list);
         let compare = compare.env(MEMORY_OF_ZEROS.0, MEMORY_OF_ZEROS.1);
-        let ended = self.watch(compare, "compared", &mut said);
-        let tested = operations::read(&said);
+        let ended = self.watch(compare, "compared", &mut output);
+        let tested = operations::read(&output);
         if let Some(wrong) = tested.iter().find(|one| one.passed < one.all) {
-            return Err(self.explain(wrong, &said));
+            return Err(self.explain(wrong, &output));
         }
         ended?;
         if tested.iter().all(|one| one.all == 0) {
@@ -107,12 +107,12 @@ impl Comparison<'_> {
         self.module.iter().fold(run, |run, module| run.env(ONE_MORE_MODULE, module))
     }
 
-    fn explain(&self, wrong: &Tested, said: &str) -> Error {
+    fn explain(&self, wrong: &Tested, output: &str) -> Error {
         let Tested { device, passed, all, .. } = wrong;
         let what =
             format!("{device} computes {} of {all} operations otherwise than the processor", all - passed);
         let log = self.context.layout.log(&self.log("compared"));
-        let named = operations::failed(said).take(5).fold(Error::no(what), Error::detail);
+        let named = operations::failed(output).take(5).fold(Error::no(what), Error::detail);
         named.hint(format!("the whole output: {}", self.context.layout.show(&log)))
     }
 
@@ -120,11 +120,11 @@ impl Comparison<'_> {
         format!("operations-{step}-{}", self.name)
     }
 
-    fn watch(&self, run: Run, step: &str, said: &mut String) -> Result<()> {
+    fn watch(&self, run: Run, step: &str, output: &mut String) -> Result<()> {
         let step = Watched { context: self.context, name: self.log(step), folder: self.programs.clone() };
         step.run(run, |line| {
-            said.push_str(line);
-            said.push('\n');
+            output.push_str(line);
+            output.push('\n');
         })
     }
 }

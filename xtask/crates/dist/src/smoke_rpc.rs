@@ -13,9 +13,9 @@ use espalier_core::sys::net::port::{self, ReservedPort};
 use espalier_core::sys::net::server::{Server, last_words};
 use serde_json::{Value, json};
 
+use super::build_args::Which;
 use super::equipment::{self, Device};
 use super::smoke::{self, PROMPT};
-use super::which::Which;
 
 /// Compares the server alone with one whose model is remote; a variant with kernels also with a paged cache.
 pub fn command(context: &Context, which: &Which) -> Result<Outcome> {
@@ -48,7 +48,7 @@ pub fn command(context: &Context, which: &Which) -> Result<Outcome> {
     let count = tokens.as_array().map_or(0, Vec::len);
     let says =
         format!("{name}: the same {count} tokens with its model in another process, in {seconds:.1} s");
-    context.ui.status("Smoked", says);
+    context.ui.status("Tested", says);
     Ok(Outcome::ok("", json!({ "tokens": tokens, "modes": modes, "seconds": seconds })))
 }
 

@@ -49,9 +49,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let (mut lines, mut entries) = (Vec::new(), Vec::new());
     for (name, entry) in wanted {
         let state = toolchain::state(name, entry, &context.layout);
-        if let (State::Own(said), true) = (&state, entry.hosts.is_empty()) {
-            lines.push(format!("{name} already there: this machine's {said}"));
-            entries.push(json!({ "name": name, "how": "this machine's own", "program": said }));
+        if let (State::Own(program), true) = (&state, entry.hosts.is_empty()) {
+            lines.push(format!("{name} already there: this machine's {program}"));
+            entries.push(json!({ "name": name, "how": "this machine's own", "program": program }));
             continue;
         }
         let folder = toolchain::provide(name, entry, setup)?;
@@ -91,8 +91,8 @@ fn plan(context: &Context, wanted: &Wanted<'_>) -> Result<Outcome> {
     let (mut lines, mut entries) = (Vec::new(), Vec::new());
     for (name, entry) in wanted {
         let state = toolchain::state(name, entry, &context.layout);
-        if let (State::Own(said), true) = (&state, entry.hosts.is_empty()) {
-            lines.push(format!("{name}: already there: this machine's {said}"));
+        if let (State::Own(program), true) = (&state, entry.hosts.is_empty()) {
+            lines.push(format!("{name}: already there: this machine's {program}"));
             continue;
         }
         let folder = context.layout.show(&toolchain::place(name, entry, &context.layout));

@@ -16,7 +16,7 @@ use crate::packaged::not_built;
 use crate::plan::image::documents::wrong_labels;
 use crate::plan::manifest::{Manifest, build_command};
 use crate::plan::shipped::Contents;
-use crate::plan::shipped::audit::Known;
+use crate::plan::shipped::audit::RepositoryFacts;
 use crate::sys::{archive, image_read};
 use crate::verify::package as verify;
 
@@ -42,9 +42,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return Err(missing(context, &options.path));
     }
     let (contents, labels) = read(&options.path)?;
-    let known = if options.alone { Known::default() } else { verify::known(context)? };
+    let known = if options.alone { RepositoryFacts::default() } else { verify::known(context)? };
     let manifest = verify::demand(&name, &contents, &known).map_err(|error| {
-        match verify::demand(&name, &contents, &Known::default()) {
+        match verify::demand(&name, &contents, &RepositoryFacts::default()) {
             Ok(manifest) => error
                 .hint("if it is of another commit, leave this project's lock out: `--alone`")
                 .hint(format!(
@@ -56,7 +56,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     })?;
     let wrong = labels.map(|labels| wrong_labels(&labels, &manifest)).unwrap_or_default();
     if !wrong.is_empty() {
-        return Err(Error::no(format!("`{name}` is not what its labels say")).detail(wrong.join("\n")));
+        return Err(Error::no(format!("`{name}` does not match its labels")).detail(wrong.join("\n")));
     }
     let against = if known.lock.is_some() {
         "manifest, SBOM, provenance and lock"

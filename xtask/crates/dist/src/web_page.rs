@@ -16,13 +16,13 @@ use espalier_patches::apply;
 use serde_json::{Value, json};
 
 use super::watched::Watched;
-use crate::plan::web_page::{self as record, FOLDER, Named, Record};
+use crate::plan::web_page::{self as record, FOLDER, ManifestPage, Record};
 use crate::sys::node::{self, Node};
 use crate::sys::web_page as pages;
 
 /// Whether a build includes the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum PageInclusion {
     /// If it can be built.
     IfPossible,
     /// Leave it out.
@@ -57,14 +57,14 @@ pub(super) struct LeftOut {
 }
 
 /// Decides about the page of the tree on disk.
-pub(super) fn choose(context: &Context, variant: &Variant, wanted: Wanted) -> Result<Choice> {
+pub(super) fn choose(context: &Context, variant: &Variant, wanted: PageInclusion) -> Result<Choice> {
     let Some(tree) = apply::tree_below(context, variant, FOLDER)? else { return Ok(Choice::NoneThere) };
     let lock = context.layout.tree(&variant.name).join(FOLDER).join(LOCK);
     choose_for(context, &tree.to_string(), &disk::read_if_there(&lock)?.unwrap_or_default(), wanted)
 }
 
 /// Decides before the tree is on disk, from the pinned tree; patches of the page's sources are not considered.
-pub(super) fn foresee(context: &Context, pin: &Pin, wanted: Wanted) -> Result<Choice> {
+pub(super) fn foresee(context: &Context, pin: &Pin, wanted: PageInclusion) -> Result<Choice> {
     match pinned(context, pin)? {
         Pinned::Unknown => Ok(Choice::Unknown),
         Pinned::NoneThere => Ok(Choice::NoneThere),
@@ -119,8 +119,8 @@ pub fn trees(context: &Context, pins: &Pins) -> Result<Option<BTreeSet<String>>>
 
 const LOCK: &str = "package-lock.json";
 
-fn choose_for(context: &Context, tree: &str, lock: &[u8], wanted: Wanted) -> Result<Choice> {
-    if wanted == Wanted::IfPossible && pages::built(&context.layout, tree)?.is_some() {
+fn choose_for(context: &Context, tree: &str, lock: &[u8], wanted: PageInclusion) -> Result<Choice> {
+    if wanted == PageInclusion::IfPossible && pages::built(&context.layout, tree)?.is_some() {
         return Ok(Choice::Page { tree: tree.to_string(), node: None });
     }
     Ok(match builder(context, lock, wanted) {
@@ -130,14 +130,14 @@ fn choose_for(context: &Context, tree: &str, lock: &[u8], wanted: Wanted) -> Res
 }
 
 /// Returns the Node.js that can build a page whose `package-lock.json` is `lock`.
-fn builder(context: &Context, lock: &[u8], wanted: Wanted) -> std::result::Result<Node, LeftOut> {
-    if wanted == Wanted::No {
+fn builder(context: &Context, lock: &[u8], wanted: PageInclusion) -> std::result::Result<Node, LeftOut> {
+    if wanted == PageInclusion::No {
         return Err(LeftOut { why: "`--no-ui`".to_string(), fix: None });
     }
     let left_out = |why: String, fix: &str| LeftOut { why, fix: Some(fix.to_string()) };
     let node = node::find().map_err(|why| left_out(why, node::INSTALL))?;
     if let Some(refusal) = record::refusal(lock, node.version) {
-        let record::Refusal { package, range } = refusal;
+        let record::IncompatibleNpmPackage { package, range } = refusal;
         let why = format!("node {} cannot run `{package}`, which asks for {range}", node.version);
         return Err(left_out(why, node::INSTALL));
     }
@@ -198,8 +198,8 @@ impl Choice {
 }
 
 /// Returns the page as the manifest names it.
-pub(super) fn named(record: &Record) -> Named {
-    Named { tree: record.tree.clone(), sha256: disk::sha256(record.text().as_bytes()) }
+pub(super) fn named(record: &Record) -> ManifestPage {
+    ManifestPage { tree: record.tree.clone(), sha256: disk::sha256(record.text().as_bytes()) }
 }
 
 /// Builds the page of `choice` from the sources in the tree on disk, unless it is already built.
@@ -221,7 +221,7 @@ fn make(context: &Context, sources: &Path, tree: &str, node: Node) -> Result<()>
     context.ui.status("Installing", "what the web page is built with, from npm, under target/");
     // A failed npm download says nothing about the page, unless its content does not match the lock.
     watch(build_folder.install()?, "page-install").map_err(|error| match error.details.concat() {
-        said if said.contains("EINTEGRITY") => error,
+        details if details.contains("EINTEGRITY") => error,
         _ => Error { kind: Kind::Environment, ..error },
     })?;
     context.ui.status("Building", "the web page");
@@ -230,7 +230,7 @@ fn make(context: &Context, sources: &Path, tree: &str, node: Node) -> Result<()>
 }
 
 /// Returns the step for a plan.
-pub(super) fn step(context: &Context, choice: &Choice, wanted: Wanted) -> Option<Step> {
+pub(super) fn step(context: &Context, choice: &Choice, wanted: PageInclusion) -> Option<Step> {
     let unknown = || match builder(context, &[], wanted) {
         Ok(_) => (format!("{FOLDER}, if the tree has it"), commands()),
         Err(left_out) => (format!("left out: {}", left_out.why), Vec::new()),

@@ -17,7 +17,7 @@ use crate::pinned_series::{Classes, PinnedSeries, UpToTip};
 use crate::range::upstream_commit;
 use crate::range::{self, Range};
 use crate::report::bisect::{self, BisectReport, Break, PatchBisect, Turn};
-use crate::report::status::Place;
+use crate::report::status::ReportedTree;
 
 /// Options of `bisect`.
 #[derive(Clone, Debug, Default, Args)]
@@ -66,8 +66,8 @@ pub fn report(context: &Context, options: &Options) -> Result<BisectReport> {
         patches: patches.collect(),
         variant: series.stack.variant.name.to_string(),
         upstream: pin.upstream.clone(),
-        pin: Place::new(&pin.revision, pin.tree, verification_of_pin(&series.store, pin.tree)),
-        tip: Place::new(tip.name, tip.tree, tip.verification),
+        pin: ReportedTree::new(&pin.revision, pin.tree, verification_of_pin(&series.store, pin.tree)),
+        tip: ReportedTree::new(tip.name, tip.tree, tip.verification),
         commits: history.len(),
     })
 }

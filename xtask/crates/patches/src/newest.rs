@@ -20,7 +20,7 @@ use crate::pinned_series::{PinnedSeries, UpToTip};
 use crate::range::Range;
 use crate::range::upstream_commit;
 use crate::report::newest::{self, NewestReport, Reach};
-use crate::report::status::Place;
+use crate::report::status::ReportedTree;
 
 /// Options of `newest`.
 #[derive(Clone, Debug, Default, Args)]
@@ -75,8 +75,8 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
         variant: series.stack.variant.name.to_string(),
         series: all().map(|series| series.stack.variant.name.to_string()).collect(),
         upstream: pin.upstream.clone(),
-        pin: Place::new(&pin.revision, pin.tree, verification_of_pin(&series.store, pin.tree)),
-        tip: Place::new(&tip.name, tip.tree, tip.verification),
+        pin: ReportedTree::new(&pin.revision, pin.tree, verification_of_pin(&series.store, pin.tree)),
+        tip: ReportedTree::new(&tip.name, tip.tree, tip.verification),
     })
 }
 

@@ -35,7 +35,7 @@ use crate::rebase;
 use crate::rebase::state::read_id;
 use crate::report::proof::{MoveProof, ProvenSeries};
 use crate::report::proof_text;
-use crate::report::rebase::Place;
+use crate::report::rebase::ReportedTree;
 use crate::stack::Stack;
 
 /// Options of `prove`.
@@ -238,8 +238,8 @@ impl Applied {
 }
 
 /// Returns the base `tree` of a series on `pin`.
-fn base_on(store: &Store, pin: &Pin, tree: ObjectId) -> Place {
-    Place::new(&pin.revision, tree, verification_of_pin(store, pin.tree))
+fn base_on(store: &Store, pin: &Pin, tree: ObjectId) -> ReportedTree {
+    ReportedTree::new(&pin.revision, tree, verification_of_pin(store, pin.tree))
 }
 
 /// Returns the overlay files that differ between the locks of two states.

@@ -8,7 +8,7 @@ use espalier_core::sys::git::history::{Commit, Comparisons};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::store_tree::StoreTree;
 use espalier_series::ObjectId;
-use espalier_series::{AppliedSeries, Known, Patch, PatchClass, Survey, survey_series};
+use espalier_series::{AppliedSeries, Patch, PatchClass, ReusableSurvey, Survey, survey_series};
 
 use super::upstreamed::{self, PatchSet, UpstreamedPatches};
 use crate::commit_property::{Before, before_each};
@@ -182,7 +182,7 @@ impl Walk<'_> {
         for before in self.range.before.get(at).into_iter().flatten() {
             let Some((survey, tree)) = self.found(*before) else { continue };
             let changed = self.compared.between(tree, commit.tree)?;
-            let here = Known::new(survey, changed);
+            let here = ReusableSurvey::new(survey, changed);
             if here.still_holds(&upstreamed) {
                 return Ok(Some(Rc::clone(survey)));
             }

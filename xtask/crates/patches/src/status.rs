@@ -27,7 +27,7 @@ use crate::pinned_series::{Classes, PinnedSeries, tip_of};
 use crate::range::upstream_commit;
 use crate::range::{self, Range};
 use crate::report::replay;
-use crate::report::status::{self, PatchStatus, Place, SeriesStatus, StatusReport, UpstreamCommit};
+use crate::report::status::{self, PatchStatus, ReportedTree, SeriesStatus, StatusReport, UpstreamCommit};
 use crate::report::status_html;
 use crate::report::status_svg;
 use crate::report::status_text;
@@ -187,8 +187,8 @@ fn judge_named(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
         variant: variant.name.to_string(),
         upstream: pin.upstream.clone(),
         generation: generation.as_ref().map(|_| pin.name.to_string()),
-        pin: Place::new(&pin.revision, pin.tree, verification_of_pin(&series.store, pin.tree)),
-        tip: Place::new(&tip.name, tip.tree, tip.verification),
+        pin: ReportedTree::new(&pin.revision, pin.tree, verification_of_pin(&series.store, pin.tree)),
+        tip: ReportedTree::new(&tip.name, tip.tree, tip.verification),
         inexact_at_pin: !judged.at_pin.is_exact(),
         patches: judged.patches,
         others: Vec::new(),

@@ -63,20 +63,20 @@ pub fn run(context: &Context, options: &Options, commands: &[CommandsPage]) -> R
     if options.check {
         check(context, commands)?;
     }
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     let mut files = Vec::new();
     for Document { file, text, .. } in documents {
         if options.dry_run {
             files.push(json!({ "file": file, "text": text }));
-            said.push(text.trim_end().to_string());
+            lines.push(text.trim_end().to_string());
             continue;
         }
         let path = context.layout.root().join(file);
         let changed = !options.check && disk::write_if_changed(&path, text.as_bytes())?;
-        said.push(if changed { format!("wrote {file}") } else { format!("{file} is up to date") });
+        lines.push(if changed { format!("wrote {file}") } else { format!("{file} is up to date") });
         files.push(json!({ "file": file, "changed": changed }));
     }
-    Ok(Outcome::ok(said.join("\n"), json!({ "files": files })))
+    Ok(Outcome::ok(lines.join("\n"), json!({ "files": files })))
 }
 
 /// Fails unless every document is up to date.

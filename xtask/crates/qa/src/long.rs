@@ -9,9 +9,9 @@ use espalier_core::config::toolchains::diagnosis::{Readiness, diagnose};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::ui;
+use espalier_dist::build_args::Which;
 use espalier_dist::doctor;
 use espalier_dist::sys::toolchain;
-use espalier_dist::which::Which;
 use espalier_dist::{build, smoke};
 use serde_json::{Value, json};
 

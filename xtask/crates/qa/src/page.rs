@@ -10,10 +10,10 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::{self, Run, Seen, Watch};
 use espalier_core::sys::net::server::Server;
 use espalier_core::sys::project::root::absolute_path;
+use espalier_dist::build_args::Which;
 use espalier_dist::packaged;
 use espalier_dist::plan::manifest::build_command;
 use espalier_dist::sys::node;
-use espalier_dist::which::Which;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -130,20 +130,20 @@ fn start(context: &Context, server: Run, name: &str) -> Result<Server> {
 
 /// Returns the driver's result of every check; a check that it did not report counts as failed.
 fn check_results(run: Run) -> Result<Vec<CheckResult>> {
-    let (words, mut said, mut results) = (run.words(), String::new(), Vec::new());
+    let (words, mut output, mut results) = (run.words(), String::new(), Vec::new());
     let status = run.watch(|seen| {
         if let Seen::Line(line) = seen {
             match serde_json::from_str::<CheckResult>(line) {
                 Ok(one) => results.push(one),
-                Err(_) => said += &format!("{line}\n"),
+                Err(_) => output += &format!("{line}\n"),
             }
         }
         Watch::GoOn
     })?;
     if results.is_empty() {
-        return Err(process::failed(&words, status, &said));
+        return Err(process::failed(&words, status, &output));
     }
-    let how = format!("not reached: {}", process::last_words(&said).lines().next().unwrap_or_default());
+    let how = format!("not reached: {}", process::last_words(&output).lines().next().unwrap_or_default());
     let is_missing = |name: &str| !results.iter().any(|one| one.check == name);
     let missing = CHECKS.into_iter().filter(|name| is_missing(name));
     let missing = missing.map(|name| CheckResult { check: name.to_string(), error: Some(how.clone()) });

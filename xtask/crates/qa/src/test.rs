@@ -13,7 +13,7 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::process::{self, Run};
 use espalier_core::sys::machine::{disk, scratch};
 use espalier_core::sys::project::pinned_models::{self, Provided};
-use espalier_dist::which::Which;
+use espalier_dist::build_args::Which;
 use espalier_dist::{build, packaged, smoke, smoke_rpc};
 use espalier_patches::lint;
 use espalier_patches::lock;
@@ -25,7 +25,7 @@ use super::{docs, page};
 use crate::bench::{self, kv_quality};
 use crate::docs::CommandsPage;
 use crate::gate;
-use crate::test::tested::{PARTS, Part};
+use crate::test::tested::{PARTS, UnitTestPart};
 
 /// Options of `test`.
 #[derive(Clone, Debug, Default, Args)]
@@ -36,10 +36,10 @@ pub struct Options {
     /// List the steps.
     #[arg(long)]
     pub list: bool,
-    /// Leave out steps that have passed here with the same inputs, and say which; ignored if `CI` is set.
+    /// Skip steps that already passed in this checkout with the same inputs, and list them; ignored if `CI` is set.
     #[arg(long, conflicts_with = "long")]
     pub changed: bool,
-    /// Build every flavor that this machine can build from nothing, and record each in ci/proofs/; takes hours.
+    /// Build every flavor that this machine supports from scratch, and record each in ci/proofs/; takes hours.
     #[arg(long, conflicts_with = "list")]
     pub long: bool,
     /// Print the steps that would run, and why; with `--long`, what would be built.
@@ -278,7 +278,7 @@ fn clippy(context: &Context) -> Result<()> {
 fn unit(context: &Context, options: &Options) -> Result<()> {
     const REQUIRED_BYTES: u64 = 512 << 20;
     let due = Inputs::read(context, options.changed)?.due_parts(context)?;
-    let due: Vec<Part> = due.into_iter().map(|(part, _)| part).collect();
+    let due: Vec<UnitTestPart> = due.into_iter().map(|(part, _)| part).collect();
     let scratch = scratch::in_memory(REQUIRED_BYTES);
     for arguments in test_arguments(&due, &repository_tests(context)?) {
         let run = checks(context, &["test", "--locked", "--no-fail-fast"])?.args(arguments);
@@ -298,9 +298,10 @@ fn test_threads() -> String {
 }
 
 /// Returns the arguments of cargo that run these parts: one call for whole packages, and one for single tests.
-fn test_arguments(due: &[Part], repository_tests: &[String]) -> Vec<Vec<String>> {
+fn test_arguments(due: &[UnitTestPart], repository_tests: &[String]) -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>();
-    let (single, whole): (Vec<&Part>, Vec<&Part>) = due.iter().partition(|part| part.reading_the_repository);
+    let (single, whole): (Vec<&UnitTestPart>, Vec<&UnitTestPart>) =
+        due.iter().partition(|part| part.reading_the_repository);
     let packages = whole.iter().flat_map(|part| words(&["--package", part.package])).collect();
     let whole = if whole.len() == PARTS.len() { words(&["--workspace"]) } else { packages };
     let single = single.first().map(|part| {
@@ -389,7 +390,7 @@ fn use_pages(context: &Context) -> Result<()> {
 }
 
 fn run_gate(context: &Context) -> Result<()> {
-    compare_paged(context, &gate::Part::OF_PACKAGES)
+    compare_paged(context, &gate::GatePart::OF_PACKAGES)
 }
 
 fn look_at_quality(context: &Context) -> Result<()> {
@@ -409,7 +410,7 @@ fn look_at_weights(context: &Context) -> Result<()> {
             Ok(())
         }
         Provided::File(_) => {
-            compare_paged(context, &[gate::Part::Weights])?;
+            compare_paged(context, &[gate::GatePart::Weights])?;
             let baseline = Some(context.layout.root().join("ci/kv-quality-weights.json"));
             let options = kv_quality::Options { baseline, weights: true, ..kv_quality::Options::default() };
             bench::run(context, &bench::Benchmark::KvQuality(options)).map(drop)
@@ -418,10 +419,10 @@ fn look_at_weights(context: &Context) -> Result<()> {
 }
 
 fn run_suites(context: &Context) -> Result<()> {
-    compare_paged(context, &[gate::Part::Suites])
+    compare_paged(context, &[gate::GatePart::Suites])
 }
 
-fn compare_paged(context: &Context, parts: &[gate::Part]) -> Result<()> {
+fn compare_paged(context: &Context, parts: &[gate::GatePart]) -> Result<()> {
     gate::run(context, &gate::Options { only: parts.to_vec(), ..gate::Options::default() }).map(drop)
 }
 
@@ -497,7 +498,7 @@ mod tests {
     #[test]
     fn only_the_tests_of_what_has_changed_are_run() {
         let part = |name: &str| *PARTS.iter().find(|part| part.name == name).unwrap();
-        let arguments = |due: &[Part]| {
+        let arguments = |due: &[UnitTestPart]| {
             let calls = test_arguments(due, &["cli::docs::".to_string(), "cli::modules::".to_string()]);
             calls.iter().map(|call| call.join(" ")).collect::<Vec<_>>()
         };

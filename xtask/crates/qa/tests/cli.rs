@@ -40,6 +40,7 @@ mod cli {
     mod fetch_pip;
     mod findings;
     mod flavors;
+    mod foreign_links;
     mod gate_attention;
     mod gate_features;
     mod gate_logits;
@@ -88,7 +89,6 @@ mod cli {
     mod newest;
     mod no_file_forgotten;
     mod no_flavors;
-    mod ours;
     mod overlay;
     mod page;
     mod patched_tests;

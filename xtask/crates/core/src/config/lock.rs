@@ -363,10 +363,10 @@ mod tests {
         for damaged in [&whole[1..], "", "not an id"] {
             variant.patches[0].tree = damaged.to_string();
             let error = variant.series_tree().unwrap_err().to_string();
-            let said = format!(
+            let message = format!(
                 "error: `{damaged}` is locked as the tree after patches/p/0001-a.patch, and is not an id"
             );
-            assert!(error.starts_with(&said) && error.contains("next: cargo xtask lock"), "{error}");
+            assert!(error.starts_with(&message) && error.contains("next: cargo xtask lock"), "{error}");
         }
         variant.patches.clear();
         assert!(

@@ -110,7 +110,7 @@ impl Model {
 /// Whether pip failed to reach the package at all, judged by its messages. Other failures, such as a wrong digest or a
 /// full disk, must not be mistaken for a machine without network.
 #[must_use]
-pub fn is_unreachable(said: &str) -> bool {
+pub fn is_unreachable(output: &str) -> bool {
     const DAMAGED: [&str; 2] = [DIGEST_MISMATCH, "No space left"];
     const UNREACHABLE: [&str; 10] = [
         "No matching distribution found",
@@ -124,7 +124,8 @@ pub fn is_unreachable(said: &str) -> bool {
         "Temporary failure in name resolution",
         "ProxyError",
     ];
-    !DAMAGED.iter().any(|words| said.contains(words)) && UNREACHABLE.iter().any(|words| said.contains(words))
+    !DAMAGED.iter().any(|words| output.contains(words))
+        && UNREACHABLE.iter().any(|words| output.contains(words))
 }
 
 /// Message that pip prints when a file does not match its pinned digest.

@@ -106,7 +106,7 @@ impl fmt::Display for Step {
             Step::Compile { command } => write!(out, "compile      {command}"),
             Step::Package { folder } => write!(out, "package      {folder}"),
             Step::Again { folder } => {
-                write!(out, "again        from nothing in {folder}, and compare every byte")
+                write!(out, "again        from scratch in {folder}, and compare every byte")
             }
             Step::Smoke { model } => write!(out, "smoke        answer a prompt with {model}"),
         }

@@ -27,16 +27,16 @@ use espalier_patches::apply::{self, Applied, Locking};
 use serde_json::json;
 
 use self::inputs::InputDigests;
+use super::build_args::Which;
 use super::equipment::{self, Equipment};
-use super::shipped::Made;
+use super::shipped::BuildFacts;
 use super::smoke;
 use super::watched::Watched;
-use super::web_page::{self, Choice, Wanted};
-use super::which::Which;
+use super::web_page::{self, Choice, PageInclusion};
 use crate::plan::manifest::{Manifest, portable_flags};
 use crate::plan::reference;
 use crate::plan::rust_library::RustLibrary;
-use crate::plan::web_page::Named;
+use crate::plan::web_page::ManifestPage;
 use crate::sys::compiler_cache::CompilerCache;
 use crate::sys::compilers::{self, Compilers};
 use crate::sys::package::{self, Contents};
@@ -54,19 +54,19 @@ pub struct Options {
     /// Skip the smoke test; the build then counts as unfinished.
     #[arg(long)]
     pub no_smoke: bool,
-    /// Stop once CMake has found everything that the flavor needs.
+    /// Only configure: stop after CMake has found the flavor's dependencies.
     #[arg(long, conflicts_with = "no_smoke")]
     pub configure_only: bool,
     /// Build from an empty folder without a compiler cache, and record the result in ci/proofs/.
     #[arg(long)]
     pub record: bool,
-    /// Build once more, from nothing in another folder, and compare every byte of both packages.
+    /// Build a second time from scratch in another folder and compare the packages byte for byte.
     #[arg(long, conflicts_with_all = ["no_smoke", "configure_only", "record"])]
     pub twice: bool,
     /// Compile all but ggml at -O1: enough to compare answers, but neither for timing nor for shipping.
     #[arg(long, conflicts_with_all = ["record", "twice"])]
     pub reference: bool,
-    /// Processors of the accelerator, separated by commas, instead of the flavor's own list.
+    /// Comma-separated GPU architectures to compile for, instead of the flavor's list.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub architectures: Vec<String>,
     /// Leave the web page out of the server.
@@ -81,8 +81,8 @@ pub struct Options {
 }
 
 impl Options {
-    fn page(&self) -> Wanted {
-        if self.no_ui { Wanted::No } else { Wanted::IfPossible }
+    fn page(&self) -> PageInclusion {
+        if self.no_ui { PageInclusion::No } else { PageInclusion::IfPossible }
     }
 }
 
@@ -416,7 +416,7 @@ impl Build<'_> {
         let flavor = self.flavor.entry;
         let host = self.flavors.host(flavor);
         let notices =
-            |page: &Named| (pages::notices(&self.context.layout, &page.tree), "licenses/web-page.txt");
+            |page: &ManifestPage| (pages::notices(&self.context.layout, &page.tree), "licenses/web-page.txt");
         Contents {
             host: host.map(|host| self.context.layout.package(&self.variant.name, host.name)),
             built: self.build_folder().join("bin"),
@@ -434,7 +434,7 @@ impl Build<'_> {
         tools: &'a Tools,
         applied: &'a Applied,
         manifest: &'a Manifest,
-    ) -> Result<Made<'a>> {
+    ) -> Result<BuildFacts<'a>> {
         let equipment = self.equipment()?;
         let entries = format!("{:?}", self.declared_entries()?);
         let lock = applied.locked.to_text(&self.variant.name);
@@ -449,7 +449,7 @@ impl Build<'_> {
         for (name, recipe) in equipment::recipes(self.context, self.flavors, self.flavor.entry)? {
             inputs.insert(format!("toolchain {name}"), disk::sha256(recipe.as_bytes()));
         }
-        Ok(Made {
+        Ok(BuildFacts {
             pins: self.pins,
             variant: self.variant,
             applied,

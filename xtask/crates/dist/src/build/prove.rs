@@ -9,7 +9,7 @@ use espalier_core::context::Outcome;
 use espalier_core::day::day;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::store::Store;
-use espalier_core::sys::machine::{clock, disk, load, ours};
+use espalier_core::sys::machine::{clock, disk, load, owned};
 use espalier_core::sys::net::server::without_user_config;
 use espalier_core::ui;
 use espalier_patches::apply::{self, Applied};
@@ -29,7 +29,7 @@ pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcom
         Build { options: &options, flavor, ..*build }.build(store, applied)?;
     }
     for folder in [build.build_folder(), build.package_folder()] {
-        ours::remove_folder(&folder)?;
+        owned::remove_folder(&folder)?;
     }
     // Steps that are done once for all flavors do not count towards the time of this one.
     apply::materialise(build.context, store, build.pins, build.variant, applied)?;
@@ -100,8 +100,8 @@ fn has_device(build: &Build<'_>) -> Result<bool> {
     }
     let device = equipment::device(build.context, build.flavors, flavor)?;
     let server = build.context.layout.server(&build.variant.name, build.flavor.name);
-    let said = without_user_config(device.run(&server).arg("--list-devices")).success()?;
-    Ok(devices::names(&espalier_series::lossy(&said)).next().is_some())
+    let stdout = without_user_config(device.run(&server).arg("--list-devices")).success()?;
+    Ok(devices::names(&espalier_series::lossy(&stdout)).next().is_some())
 }
 
 /// Returns the command that reproduces the build.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::store::Store;
-use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::machine::{disk, owned};
 use espalier_patches::apply::Applied;
 use serde_json::json;
 
@@ -24,7 +24,7 @@ pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcom
     build.build(store, applied)?;
     let layout = &build.context.layout;
     let second = layout.second();
-    ours::remove_folder(&second)?;
+    owned::remove_folder(&second)?;
     let context = Context { layout: layout.making_in(second.clone()), ..build.context.clone() };
     let options = Options { twice: false, recompile: true, no_smoke: true, ..build.options.clone() };
     let again = Build { context: &context, options: &options, ..*build };
@@ -40,7 +40,7 @@ pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcom
         return Err(Error::no(format!("{} of {files} files differ between {shown}", differences.len()))
             .detail(differences.join("\n")));
     }
-    ours::remove_folder(&second)?;
+    owned::remove_folder(&second)?;
     build.context.ui.status("Compared", format!("{files} files of {}: the same twice", build.name()));
     Ok(Outcome::ok(
         String::new(),

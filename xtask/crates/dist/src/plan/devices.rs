@@ -1,8 +1,8 @@
 //! Parses the output of `llama-server --list-devices`.
 
 /// The names of the devices, such as `CUDA0`; the CPU is not one of them.
-pub fn names(said: &str) -> impl Iterator<Item = &str> {
-    let lines = said.lines().skip_while(|line| line.trim() != "Available devices:").skip(1);
+pub fn names(output: &str) -> impl Iterator<Item = &str> {
+    let lines = output.lines().skip_while(|line| line.trim() != "Available devices:").skip(1);
     lines.map_while(|line| line.strip_prefix(' ')).filter_map(|line| Some(line.trim().split_once(':')?.0))
 }
 

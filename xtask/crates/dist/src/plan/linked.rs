@@ -95,7 +95,7 @@ pub fn unanswered(files: &[Named], base: &[Named]) -> Vec<String> {
         by_name.insert(file_name(path), linked);
     }
     let by_name = &by_name;
-    let said = files.iter().flat_map(|(path, linked)| {
+    let messages = files.iter().flat_map(|(path, linked)| {
         linked.needed.iter().filter_map(move |library| match by_name.get(library.as_str()) {
             None => Some(format!("`{path}` links `{library}`, which nothing has")),
             Some(found) if found.machine != linked.machine => {
@@ -104,7 +104,7 @@ pub fn unanswered(files: &[Named], base: &[Named]) -> Vec<String> {
             Some(found) => too_old(path, library, linked, found),
         })
     });
-    said.collect()
+    messages.collect()
 }
 
 fn too_old(path: &str, library: &str, linked: &Linked, found: &Linked) -> Option<String> {
@@ -149,8 +149,8 @@ mod tests {
             ["`bin/server` needs GLIBC_2.38 of `libc.so.6`, which is too old"]
         );
         server.1.machine = 183;
-        let said = unanswered(&[server, library], &base);
-        assert_eq!(said[0], "`bin/server` links `libc.so.6`, which is for another processor");
+        let messages = unanswered(&[server, library], &base);
+        assert_eq!(messages[0], "`bin/server` links `libc.so.6`, which is for another processor");
     }
 
     /// Reads this test's own program, which links libc with symbol versions.

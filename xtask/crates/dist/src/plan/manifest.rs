@@ -32,7 +32,7 @@ pub struct Manifest {
     pub files: BTreeMap<String, String>,
     /// The web page in the server, when it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub page: Option<web_page::Named>,
+    pub page: Option<web_page::ManifestPage>,
     /// Digest of all inputs of the build.
     pub inputs: String,
 }

@@ -12,7 +12,7 @@ pub const FOLDER: &str = "tools/ui";
 
 /// The page of a package, as `manifest.json` names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Named {
+pub struct ManifestPage {
     /// The git tree of its sources.
     pub tree: String,
     /// Digest of all its files.
@@ -54,7 +54,7 @@ struct Package {
 
 /// A package that does not support a version of Node.js.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct IncompatibleNpmPackage {
     /// Its name.
     pub package: String,
     /// The versions that it requires.
@@ -63,13 +63,13 @@ pub struct Refusal {
 
 /// The first package of a `package-lock.json` that does not support `node`. A lock that cannot be parsed refuses
 /// nothing: npm will report what is wrong with it.
-pub fn refusal(lock: &[u8], node: Version) -> Option<Refusal> {
+pub fn refusal(lock: &[u8], node: Version) -> Option<IncompatibleNpmPackage> {
     let lock: PackageLock = serde_json::from_slice(lock).ok()?;
     lock.packages.into_iter().find_map(|(path, package)| {
         let range = package.engines.get("node")?.as_str()?.to_string();
         let refuses = !package.optional && !node_range::admits(&range, node);
         let name = path.rsplit("node_modules/").next().unwrap_or(&path).to_string();
-        refuses.then_some(Refusal { package: name, range })
+        refuses.then_some(IncompatibleNpmPackage { package: name, range })
     })
 }
 
@@ -87,7 +87,8 @@ mod tests {
             "node_modules/a/node_modules/@x/vite": { "engines": { "node": "^20.19.0 || >=22.12.0" } }
         } }"#;
         let refused = refusal(lock, Version([18, 20, 4]));
-        let expected = Refusal { package: "@x/vite".into(), range: "^20.19.0 || >=22.12.0".into() };
+        let expected =
+            IncompatibleNpmPackage { package: "@x/vite".into(), range: "^20.19.0 || >=22.12.0".into() };
         assert_eq!(refused, Some(expected));
         assert_eq!(refusal(lock, Version([20, 20, 2])), None);
         assert_eq!(refusal(b"not JSON", Version([1, 0, 0])), None);

@@ -60,28 +60,28 @@ pub fn read_archive(archive: &Path) -> Result<(String, Contents)> {
 }
 
 /// Returns the error for a refusal while reading the archive called `name`.
-pub(super) fn explained(name: &str, why: Refusal) -> Error {
+pub(super) fn explained(name: &str, why: ArchiveError) -> Error {
     match why {
-        Refusal::Hostile(why) => Error::no(format!("`{name}` is refused: {why}")),
-        Refusal::Io(error) => {
-            Error::no(format!("`{name}` is damaged or no archive")).detail(disk::reason(&error))
+        ArchiveError::Hostile(why) => Error::no(format!("`{name}` is refused: {why}")),
+        ArchiveError::Io(error) => {
+            Error::no(format!("`{name}` is damaged or not an archive")).detail(disk::reason(&error))
         }
     }
 }
 
 /// Reason why an archive is not read to its end.
-pub(super) enum Refusal {
+pub(super) enum ArchiveError {
     Hostile(String),
     Io(io::Error),
 }
 
-impl From<io::Error> for Refusal {
-    fn from(error: io::Error) -> Refusal {
-        Refusal::Io(error)
+impl From<io::Error> for ArchiveError {
+    fn from(error: io::Error) -> ArchiveError {
+        ArchiveError::Io(error)
     }
 }
 
-fn read(stream: impl Read) -> std::result::Result<(String, Contents), Refusal> {
+fn read(stream: impl Read) -> std::result::Result<(String, Contents), ArchiveError> {
     let (mut contents, mut tops, mut seen) = (Contents::default(), BTreeSet::new(), BTreeSet::new());
     let (mut bytes, mut members) = (0, 0);
     let mut tar = tar::Archive::new(stream);
@@ -90,7 +90,7 @@ fn read(stream: impl Read) -> std::result::Result<(String, Contents), Refusal> {
         bytes += entry.size();
         members += 1;
         if bytes > BYTES_LIMIT || members > MEMBERS_LIMIT {
-            return Err(Refusal::Hostile(format!(
+            return Err(ArchiveError::Hostile(format!(
                 "more than {BYTES_LIMIT} bytes or {MEMBERS_LIMIT} members"
             )));
         }
@@ -99,18 +99,18 @@ fn read(stream: impl Read) -> std::result::Result<(String, Contents), Refusal> {
         tops.insert(top.to_string());
         // On some file systems names that differ only in case are the same file.
         if !seen.insert(path.to_lowercase()) {
-            return Err(Refusal::Hostile(format!("`{path}` is in it twice")));
+            return Err(ArchiveError::Hostile(format!("`{path}` is in it twice")));
         }
         match (is_folder, below) {
             (true, _) => {}
-            (false, "") => return Err(Refusal::Hostile(format!("`{path}` is in no folder"))),
+            (false, "") => return Err(ArchiveError::Hostile(format!("`{path}` is in no folder"))),
             (false, below) => take(&mut entry, below, &mut contents)?,
         }
     }
     refuse_rest(tar.into_inner())?;
     match (tops.pop_first(), tops.pop_first()) {
         (Some(top), None) => Ok((top, contents)),
-        (top, _) => Err(Refusal::Hostile(format!(
+        (top, _) => Err(ArchiveError::Hostile(format!(
             "it has {} folders at its top",
             if top.is_some() { "several" } else { "no" }
         ))),
@@ -118,24 +118,28 @@ fn read(stream: impl Read) -> std::result::Result<(String, Contents), Refusal> {
 }
 
 /// Returns the path of a member, and whether it is a folder; refuses anything but files and folders.
-fn checked<R: Read>(entry: &tar::Entry<'_, R>) -> std::result::Result<(String, bool), Refusal> {
+fn checked<R: Read>(entry: &tar::Entry<'_, R>) -> std::result::Result<(String, bool), ArchiveError> {
     let bytes = entry.path_bytes().into_owned();
-    let path = String::from_utf8(bytes).map_err(|_| Refusal::Hostile("a name is not UTF-8".to_string()))?;
+    let path =
+        String::from_utf8(bytes).map_err(|_| ArchiveError::Hostile("a name is not UTF-8".to_string()))?;
     let kind = match entry.header().entry_type() {
         tar::EntryType::Directory => Kind::Folder,
         tar::EntryType::Regular => Kind::File,
         tar::EntryType::Symlink | tar::EntryType::Link => {
-            return Err(Refusal::Hostile(format!("`{path}` is a link")));
+            return Err(ArchiveError::Hostile(format!("`{path}` is a link")));
         }
         _ => Kind::Other,
     };
     if path.chars().any(char::is_control) || path.starts_with('/') {
-        return Err(Refusal::Hostile(format!("`{}` is not a path inside a folder", path.escape_debug())));
+        return Err(ArchiveError::Hostile(format!(
+            "`{}` is not a path inside a folder",
+            path.escape_debug()
+        )));
     }
     if entry.header().mode()? & 0o7000 != 0 {
-        return Err(Refusal::Hostile(format!("`{path}` would run as another user")));
+        return Err(ArchiveError::Hostile(format!("`{path}` would run as another user")));
     }
-    let inside = place(&path, kind).map_err(Refusal::Hostile)?;
+    let inside = place(&path, kind).map_err(ArchiveError::Hostile)?;
     Ok((inside.to_string(), kind == Kind::Folder))
 }
 
@@ -144,7 +148,7 @@ pub(super) fn take<R: Read>(
     entry: &mut tar::Entry<'_, R>,
     below: &str,
     contents: &mut Contents,
-) -> std::result::Result<(), Refusal> {
+) -> std::result::Result<(), ArchiveError> {
     if is_text(below) && entry.size() <= TEXT_LIMIT {
         let mut text = Vec::new();
         entry.read_to_end(&mut text)?;
@@ -157,13 +161,13 @@ pub(super) fn take<R: Read>(
 }
 
 /// Refuses data after the end of the archive: another program may read on where this one stops.
-fn refuse_rest(mut stream: impl Read) -> std::result::Result<(), Refusal> {
+fn refuse_rest(mut stream: impl Read) -> std::result::Result<(), ArchiveError> {
     let mut buffer = [0; 4096];
     loop {
         match stream.read(&mut buffer)? {
             0 => return Ok(()),
             count if buffer[..count].iter().any(|byte| *byte != 0) => {
-                return Err(Refusal::Hostile("data after its end".to_string()));
+                return Err(ArchiveError::Hostile("data after its end".to_string()));
             }
             _ => {}
         }
@@ -208,14 +212,14 @@ mod tests {
         writer.finish().unwrap()
     }
 
-    fn said_of(bytes: &[u8]) -> String {
+    fn result_of(bytes: &[u8]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p.tar.gz");
         std::fs::write(&path, bytes).unwrap();
-        let said =
+        let message =
             read_archive(&path).map_or_else(|error| error.to_string(), |(top, _)| format!("read {top}"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "something was written");
-        said
+        message
     }
 
     /// Terminates a tar as its format requires.
@@ -244,32 +248,32 @@ mod tests {
             ("`a` is in no folder", vec![file("a")]),
         ];
         for (why, members) in cases {
-            let said = said_of(&archive(&members));
-            assert!(said.contains("`p.tar.gz` is refused: ") && said.contains(why), "{why}: {said}");
+            let message = result_of(&archive(&members));
+            assert!(message.contains("`p.tar.gz` is refused: ") && message.contains(why), "{why}: {message}");
         }
-        assert_eq!(said_of(&archive(&[file("p/a"), file("p/b/c")])), "read p");
+        assert_eq!(result_of(&archive(&[file("p/a"), file("p/b/c")])), "read p");
     }
 
     #[test]
     fn archives_that_other_programs_would_read_further_are_refused() {
         let whole = archive(&[file("p/a")]);
         let behind = zipped(&[file("p/a"), vec![0; 1024], file("p/b")].concat());
-        assert!(said_of(&behind).contains("data after its end"));
+        assert!(result_of(&behind).contains("data after its end"));
         let second = [whole.clone(), archive(&[file("p/../b")])].concat();
-        assert!(said_of(&second).contains("data after its end"));
+        assert!(result_of(&second).contains("data after its end"));
         // The first part has no end marker, so a second one continues the same tar.
         let joined = [zipped(&file("p/a")), archive(&[file("p/../b")])].concat();
-        assert!(said_of(&joined).contains("`p/../b` is not a path inside"), "{}", said_of(&joined));
+        assert!(result_of(&joined).contains("`p/../b` is not a path inside"), "{}", result_of(&joined));
     }
 
     #[test]
     fn truncated_and_invalid_archives_are_reported() {
         let whole = archive(&[member("p/a", tar::EntryType::Regular, 0o644, &[7; 5000])]);
         for bytes in [&whole[..whole.len() / 2], b"not an archive", &[]] {
-            let said = said_of(bytes);
+            let message = result_of(bytes);
             assert!(
-                said.contains("`p.tar.gz` is damaged or no archive") || said.contains("no folders"),
-                "{said}"
+                message.contains("`p.tar.gz` is damaged or not an archive") || message.contains("no folders"),
+                "{message}"
             );
         }
     }

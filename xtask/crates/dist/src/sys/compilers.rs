@@ -36,9 +36,9 @@ const CXX: Language = Language { name: "C++", variable: "CXX", programs: ["c++",
 /// There is none, or `CC` or `CXX` does not name one.
 pub fn compilers() -> Result<Compilers> {
     let (c, cxx) = (C.compiler()?, CXX.compiler()?);
-    let said = call(&cxx).arg("--version").success();
-    let said = said.map_err(|error| error.hint("set CXX to a C++ compiler, or unset it"))?;
-    let version = espalier_series::lossy(&said).lines().next().unwrap_or("unknown").trim().to_string();
+    let stdout = call(&cxx).arg("--version").success();
+    let stdout = stdout.map_err(|error| error.hint("set CXX to a C++ compiler, or unset it"))?;
+    let version = espalier_series::lossy(&stdout).lines().next().unwrap_or("unknown").trim().to_string();
     Ok(Compilers { c, cxx, version })
 }
 

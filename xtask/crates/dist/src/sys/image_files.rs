@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use espalier_core::config::paths::file_name;
 use espalier_core::config::words::Inside;
 use espalier_core::error::{Error, Result};
-use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::machine::{disk, owned};
 use serde_json::Value;
 
 use super::sealed_tar;
@@ -109,7 +109,7 @@ impl Layers {
         for layer in &self.0 {
             let file = blobs.join("layer");
             let sealed = sealed_tar::write(layer, &file)?;
-            ours::rename(&file, &blobs.join(&sealed.blob.sha256))?;
+            owned::rename(&file, &blobs.join(&sealed.blob.sha256))?;
             layers.push(sealed);
         }
         let config = write_blob(&blobs, &config(package, naming, &layers))?;
@@ -120,9 +120,9 @@ impl Layers {
             disk::create_folder(parent)?;
         }
         if disk::exists(to) {
-            ours::rename(to, &scratch.path().join("old"))?;
+            owned::rename(to, &scratch.path().join("old"))?;
         }
-        ours::rename(&new, to)?;
+        owned::rename(&new, to)?;
         Ok(Written { sha256: manifest.sha256, layers })
     }
 }

@@ -9,7 +9,7 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
 use serde_json::Value;
 
-use super::archive::{Refusal, explained, take};
+use super::archive::{ArchiveError, explained, take};
 use crate::plan::image::PACKAGE;
 use crate::plan::image::documents::{BLOBS, INDEX, LAYOUT, labels_of};
 use crate::plan::shipped::Contents;
@@ -90,7 +90,7 @@ fn read_layer(path: &Path, name: &str, diff: &Value, contents: &mut Contents) ->
         let file = std::fs::File::open(path).map_err(|error| disk::explain("read", path, &error))?;
         Ok::<_, Error>(flate2::read::MultiGzDecoder::new(io::BufReader::new(file)))
     };
-    let tar = disk::sha256_of(&mut open()?).map_err(|error| explained(name, Refusal::Io(error)))?;
+    let tar = disk::sha256_of(&mut open()?).map_err(|error| explained(name, ArchiveError::Io(error)))?;
     if *diff != format!("sha256:{tar}") {
         return Err(Error::no(format!("the layer `{name}` is not the one of the configuration"))
             .detail(format!("found sha256 {tar}")));
@@ -100,13 +100,13 @@ fn read_layer(path: &Path, name: &str, diff: &Value, contents: &mut Contents) ->
 
 /// Reads the members that belong to the package. A layer that deletes or replaces a file of another one is
 /// recorded as a finding: our images have none.
-fn members(stream: impl Read, contents: &mut Contents) -> std::result::Result<(), Refusal> {
+fn members(stream: impl Read, contents: &mut Contents) -> std::result::Result<(), ArchiveError> {
     let mut tar = tar::Archive::new(stream);
     for entry in tar.entries()? {
         let mut entry = entry?;
         let bytes = entry.path_bytes().into_owned();
         let path =
-            String::from_utf8(bytes).map_err(|_| Refusal::Hostile("a name is not UTF-8".to_string()))?;
+            String::from_utf8(bytes).map_err(|_| ArchiveError::Hostile("a name is not UTF-8".to_string()))?;
         let Some(below) = path.trim_start_matches("./").strip_prefix(PACKAGE) else { continue };
         let below = below.trim_matches('/').to_string();
         match entry.header().entry_type() {

@@ -197,13 +197,13 @@ fn linked<'a>(metadata: &'a Metadata, name: &str) -> BTreeSet<&'a str> {
 ///
 /// rustc is missing, or a file cannot be read.
 pub fn of_rust() -> Result<(Library, Texts)> {
-    let said = |arguments: &[&str]| -> Result<String> {
-        let said = Run::new("rustc").args(arguments).success()?;
-        Ok(espalier_series::lossy(&said).trim().to_string())
+    let stdout_of = |arguments: &[&str]| -> Result<String> {
+        let stdout = Run::new("rustc").args(arguments).success()?;
+        Ok(espalier_series::lossy(&stdout).trim().to_string())
     };
-    let version = said(&["--version"])?.split(' ').nth(1).unwrap_or("unknown").to_string();
+    let version = stdout_of(&["--version"])?.split(' ').nth(1).unwrap_or("unknown").to_string();
     let library = Library { name: sbom::RUST.into(), version, licence: "MIT OR Apache-2.0".into() };
-    let documents = PathBuf::from(said(&["--print", "sysroot"])?).join("share/doc/rust");
+    let documents = PathBuf::from(stdout_of(&["--print", "sysroot"])?).join("share/doc/rust");
     let mut texts = Texts::new();
     for (file, name) in RUST_TEXTS {
         if let Some(text) = disk::read_if_there(&documents.join(file))? {
@@ -226,9 +226,9 @@ pub fn of_rust() -> Result<(Library, Texts)> {
 ///
 /// rustc is missing.
 pub fn host_triple() -> Result<String> {
-    let said = Run::new("rustc").arg("-vV").success()?;
-    let said = espalier_series::lossy(&said).into_owned();
-    let triple = said.lines().find_map(|line| line.strip_prefix("host: "));
+    let stdout = Run::new("rustc").arg("-vV").success()?;
+    let stdout = espalier_series::lossy(&stdout).into_owned();
+    let triple = stdout.lines().find_map(|line| line.strip_prefix("host: "));
     triple.map(str::to_string).ok_or_else(|| Error::environment("`rustc -vV` names no host"))
 }
 

@@ -31,9 +31,9 @@ pub fn find() -> std::result::Result<Node, String> {
             return Err(format!("`{program}` not found"));
         }
     }
-    let said = Run::new("node").with_environment_of(&PLAIN).arg("--version").success();
-    let said = said.map_err(|error| error.what)?;
-    let version = Version::find_in(&espalier_series::lossy(&said));
+    let stdout = Run::new("node").with_environment_of(&PLAIN).arg("--version").success();
+    let stdout = stdout.map_err(|error| error.what)?;
+    let version = Version::find_in(&espalier_series::lossy(&stdout));
     version.map(|version| Node { version }).ok_or_else(|| "`node --version` names no version".to_string())
 }
 

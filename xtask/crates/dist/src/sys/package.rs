@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::machine::ours;
+use espalier_core::sys::machine::owned;
 use serde::Serialize;
 
 use crate::plan::manifest::{Manifest, Stamp};
@@ -127,9 +127,9 @@ fn is_module(library: &Path, pattern: &str) -> bool {
 /// Two renames: a kill between them leaves no package, and the next run assembles it again.
 fn swap(new: &Path, package: &Path, old: &Path) -> Result<()> {
     if disk::exists(package) {
-        ours::rename(package, old)?;
+        owned::rename(package, old)?;
     }
-    ours::rename(new, package)
+    owned::rename(new, package)
 }
 
 /// Returns each library once, by the name that programs load, with the file that it resolves to.

@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_reported_in_these_words() {
         let member = [("a".to_string(), Content::Text("x".repeat(1 << 16)))];
-        let said = write(&member.into(), Path::new("/dev/full")).unwrap_err().to_string();
-        assert!(said.contains("free some disk space"), "{said}");
+        let message = write(&member.into(), Path::new("/dev/full")).unwrap_err().to_string();
+        assert!(message.contains("free some disk space"), "{message}");
     }
 }

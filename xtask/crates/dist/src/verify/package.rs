@@ -8,7 +8,7 @@ use espalier_core::sys::machine::disk;
 use espalier_patches::stack::Stack;
 
 use crate::plan::shipped::Contents;
-use crate::plan::shipped::audit::{self, Audit, Known};
+use crate::plan::shipped::audit::{self, Audit, RepositoryFacts};
 use crate::shipped;
 
 /// Returns this project's data on its variants; empty if it has no lock.
@@ -16,8 +16,10 @@ use crate::shipped;
 /// # Errors
 ///
 /// The lock or a patch cannot be read.
-pub fn known(context: &Context) -> Result<Known> {
-    let Some(bytes) = disk::read_if_there(&context.layout.lock())? else { return Ok(Known::default()) };
+pub fn known(context: &Context) -> Result<RepositoryFacts> {
+    let Some(bytes) = disk::read_if_there(&context.layout.lock())? else {
+        return Ok(RepositoryFacts::default());
+    };
     let text = String::from_utf8(bytes).map_err(|_| Error::usage("`espalier.lock` is not UTF-8 text"))?;
     let lock = Lock::parse(SourceText { name: "espalier.lock", text: &text })?;
     let pins = context.pins()?;
@@ -25,7 +27,7 @@ pub fn known(context: &Context) -> Result<Known> {
     for variant in pins.variants.values() {
         patches.extend(shipped::notes(&Stack::read(&context.layout, &pins, variant)?));
     }
-    Ok(Known { lock: Some(lock), patches })
+    Ok(RepositoryFacts { lock: Some(lock), patches })
 }
 
 /// Verifies a package; `name` is its name in messages.
@@ -33,7 +35,11 @@ pub fn known(context: &Context) -> Result<Known> {
 /// # Errors
 ///
 /// Check failed, with every finding.
-pub fn demand(name: &str, contents: &Contents, known: &Known) -> Result<crate::plan::manifest::Manifest> {
+pub fn demand(
+    name: &str,
+    contents: &Contents,
+    known: &RepositoryFacts,
+) -> Result<crate::plan::manifest::Manifest> {
     let Audit { manifest, findings } = audit::audit(contents, known);
     match manifest {
         Some(manifest) if findings.is_empty() => Ok(manifest),
@@ -42,7 +48,7 @@ pub fn demand(name: &str, contents: &Contents, known: &Known) -> Result<crate::p
                 1 => "1 finding".to_string(),
                 count => format!("{count} findings"),
             };
-            Err(Error::no(format!("`{name}` is not what it says: {count}")).detail(findings.join("\n")))
+            Err(Error::no(format!("`{name}` failed verification: {count}")).detail(findings.join("\n")))
         }
     }
 }

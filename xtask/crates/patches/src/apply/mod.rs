@@ -20,7 +20,7 @@ use espalier_core::sys::git::tree::{Entry, GitTree};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::inputs::PatchFile;
 use espalier_core::sys::project::run_lock::Access;
-use espalier_core::sys::work_trees::materialise::{self, Materialised, Place};
+use espalier_core::sys::work_trees::materialise::{self, Materialised, TreeDestination};
 use espalier_series as series;
 use espalier_series::{ObjectId, ObjectKind, Patch, TreeChange};
 use owners::check_owners;
@@ -200,12 +200,12 @@ pub fn has_edits(context: &Context, variant: &str) -> Result<bool> {
     materialise::has_edits(&place_of(context, &name))
 }
 
-fn place(context: &Context, variant: &Variant) -> Place {
+fn place(context: &Context, variant: &Variant) -> TreeDestination {
     place_of(context, &variant.name)
 }
 
-fn place_of(context: &Context, variant: &Name) -> Place {
-    Place { folder: context.layout.tree(variant), index: context.layout.tree_index(variant) }
+fn place_of(context: &Context, variant: &Name) -> TreeDestination {
+    TreeDestination { folder: context.layout.tree(variant), index: context.layout.tree_index(variant) }
 }
 
 /// Returns the result of the last run if the lock, the pin and every input are unchanged.

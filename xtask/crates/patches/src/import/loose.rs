@@ -231,8 +231,8 @@ impl Loose {
             let is_known_by_name =
                 names.get(&key(&words)) == Some(&1) && !subjects.contains_key(&key(&words));
             if is_repeated && is_known_by_name {
-                let said = std::mem::replace(&mut patch.subject, words);
-                patch.body = format!("{said}\n\n{}", patch.body).trim_end().to_string();
+                let subject = std::mem::replace(&mut patch.subject, words);
+                patch.body = format!("{subject}\n\n{}", patch.body).trim_end().to_string();
             }
         }
     }

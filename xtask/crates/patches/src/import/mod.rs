@@ -60,7 +60,8 @@ pub struct Options {
     /// Author of patches that name none, `Name <address>`; default: you, from git's configuration.
     #[arg(long, value_name = "AUTHOR", conflicts_with = "from")]
     pub author: Option<String>,
-    /// Number of leading path components to strip where no queue sets it; default: the format's, or the one that fits.
+    /// Leading path components to strip, as `patch -p`, unless a series file sets it; default: the format's, or
+    /// detected.
     #[arg(long, short = 'p', value_name = "N", conflicts_with = "from")]
     pub strip: Option<u32>,
     /// Patch to leave out, as the report names it; repeatable.

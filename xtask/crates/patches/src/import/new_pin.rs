@@ -9,8 +9,7 @@ use espalier_series::ObjectId;
 /// Returns the name of a new variant, which is required.
 pub fn required_name(name: Option<&Name>) -> Result<Name> {
     name.cloned().ok_or_else(|| {
-        Error::usage("there is no variant yet, and the new one has no name")
-            .hint("name it: --variant my-fork")
+        Error::usage("no variant is defined; the new one needs a name").hint("name it: --variant my-fork")
     })
 }
 

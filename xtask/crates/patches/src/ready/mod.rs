@@ -74,14 +74,14 @@ fn make(context: &Context, store: &Store, variant: &Variant, series: SeriesCommi
     work::refuse_linked(context, variant)?;
     let before = edit_make::place_before(&layout.edits_before(), &variant.name);
     let place = EditPlace { variant: &variant.name, folder, before, scratch: layout.scratch() };
-    context.ui.status("Making", layout.show(&place.folder));
+    context.ui.status("Creating", layout.show(&place.folder));
     let is_there = disk::exists(&place.folder);
     let marks = series.marks();
     let repo = edit_make::make(store, &place, &marks)?;
     link_overlay(context, &repo, &series)?;
     if is_there {
         let before = layout.show(&place.before);
-        context.ui.status("Keeping", format!("{before}: what was there, until `gc` removes it"));
+        context.ui.status("Backed", format!("up the previous repository to {before} (removed by `gc`)"));
     }
     Ok(Ready { repo, series, marks, made: true })
 }

@@ -55,7 +55,7 @@ impl AllowedEdits {
         let Some(unused) = paths.iter().find(|path| !beside.iter().any(|edit| edit.path == **path)) else {
             return Ok(());
         };
-        let what = format!("`{}` has no edit beside what was in conflict", printable(unused));
+        let what = format!("`{}` has no edit outside the conflict", printable(unused));
         let error = listed(beside).into_iter().fold(Error::usage(what), Error::detail);
         Err(match beside.is_empty() {
             true => error.hint("leave it out: cargo xtask rebase --continue"),
@@ -90,8 +90,8 @@ pub fn refuse(
     let refused: Vec<EditBeside> = beside.iter().filter(|edit| !allowed.has(edit)).cloned().collect();
     let what = match refused.len() {
         0 => return Ok(()),
-        1 => format!("an edit is beside what was in conflict in {file}"),
-        count => format!("{count} edits are beside what was in conflict in {file}"),
+        1 => format!("an edit outside the conflict in {file}"),
+        count => format!("{count} edits outside the conflict in {file}"),
     };
     let data: Vec<EditData<'_>> = refused.iter().take(EDITS_LIMIT).map(EditData::of).collect();
     let error = Error::new(Kind::Conflict, what)

@@ -6,7 +6,7 @@ use espalier_core::sys::git::history;
 use espalier_series::PatchClass;
 
 use super::ahead::Ahead;
-use super::place::Place;
+use super::place::RebasePosition;
 use super::target::{SeriesMove, Target};
 use crate::pinned_series::Classes;
 use crate::range::{self, upstream_commit};
@@ -16,7 +16,7 @@ use crate::report::status_text::{count, short};
 /// later; `ahead` is the rest of its series. `is_upstreams` tells whether upstream changed lines in conflict.
 pub fn blame(
     target: &Target<'_>,
-    here: &Place<'_, '_>,
+    here: &RebasePosition<'_, '_>,
     (ahead, is_upstreams): (Option<Ahead>, bool),
 ) -> Vec<String> {
     // The conflict itself must be reported even if this fails.
@@ -33,7 +33,7 @@ pub fn blame(
 }
 
 /// Returns the commit at which the patch stopped applying; `None` without upstream's history, and if that has only one.
-fn cause(here: &Place<'_, '_>) -> Result<Option<String>> {
+fn cause(here: &RebasePosition<'_, '_>) -> Result<Option<String>> {
     let SeriesMove { context, store, stack, tip, .. } = here.series_move;
     if tip.commit.is_zero() {
         return Ok(None);

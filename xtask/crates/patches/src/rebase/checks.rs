@@ -9,14 +9,14 @@ use espalier_core::sys::project::inputs::PatchFile;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_series::{Finding, LintRules, ObjectId, Patch, lint_owners, lint_patch};
 
-use super::place::Place;
+use super::place::RebasePosition;
 use super::target::SeriesMove;
 use crate::proof::gone_from_upstream;
 use crate::report::proof_text::notes_on_gone_words;
 
 /// Checks the patch that was committed as `commit` on top of `head`, and returns it.
 pub fn recheck(
-    here: &Place<'_, '_>,
+    here: &RebasePosition<'_, '_>,
     repo: &RebaseRepo,
     (head, commit): (ObjectId, ObjectId),
 ) -> Result<Patch> {
@@ -28,7 +28,7 @@ pub fn recheck(
 
 /// Names the words of an accepted patch that upstream's code no longer has: it may not compile. What else could be wrong
 /// takes a build to find.
-pub fn note_gone_words(here: &Place<'_, '_>, patch: &Patch) {
+pub fn note_gone_words(here: &RebasePosition<'_, '_>, patch: &Patch) {
     let SeriesMove { context, stack, store, tip, .. } = here.series_move;
     // An addition: the patch is accepted without it too.
     let gone = gone_from_upstream(store, [stack.pin.tree, tip.tree], patch).unwrap_or_default();
@@ -39,7 +39,7 @@ pub fn note_gone_words(here: &Place<'_, '_>, patch: &Patch) {
 
 /// Returns the patch as git writes it, under its old name.
 fn new_text(
-    here: &Place<'_, '_>,
+    here: &RebasePosition<'_, '_>,
     repo: &RebaseRepo,
     (head, commit): (ObjectId, ObjectId),
 ) -> Result<PatchFile> {
@@ -51,7 +51,7 @@ fn new_text(
 }
 
 /// Refuses the new patch if it breaks a rule of lint that the old one keeps. Other findings are not the resolution's.
-fn refuse_new_findings(here: &Place<'_, '_>, new: &PatchFile, patch: &Patch) -> Result<()> {
+fn refuse_new_findings(here: &RebasePosition<'_, '_>, new: &PatchFile, patch: &Patch) -> Result<()> {
     let SeriesMove { context, stack, .. } = here.series_move;
     let rules = context.lint_rules()?;
     let old = stack.files.get(here.at).map_or_else(Vec::new, |old| findings(here, here.patch, old, &rules));
@@ -72,7 +72,12 @@ fn still_waits(error: Error) -> Error {
     error.hint("change it in the work tree, `git add` the files, then: cargo xtask rebase --continue")
 }
 
-fn findings(here: &Place<'_, '_>, patch: &Patch, file: &PatchFile, rules: &LintRules) -> Vec<Finding> {
+fn findings(
+    here: &RebasePosition<'_, '_>,
+    patch: &Patch,
+    file: &PatchFile,
+    rules: &LintRules,
+) -> Vec<Finding> {
     let overlays = &here.series_move.stack.overlays;
     let owner = |path: &espalier_series::RepoPath| {
         let same = overlays.iter().find(|owned| owned.path.as_bytes().eq_ignore_ascii_case(path.as_bytes()));

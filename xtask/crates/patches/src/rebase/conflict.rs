@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::ahead::Ahead;
 use super::blame::blame;
-use super::place::Place;
+use super::place::RebasePosition;
 use super::stop::{Stop, merged_mode, versions};
 use super::target::{SeriesMove, Target};
 use super::{Prepared, edits_beside, package, verify};
@@ -49,7 +49,7 @@ pub fn hand_over(
     state: &mut RebaseState,
     stop: Stop,
 ) -> Result<Prepared> {
-    let here = Place::of(target, state)?;
+    let here = RebasePosition::of(target, state)?;
     let layout = &here.series_move.context.layout;
     let home = layout.rebase(&here.series_move.home);
     let was_being_shown = state.editing || !state.conflicts.is_empty();
@@ -78,7 +78,7 @@ pub fn hand_over(
 
 /// Prepares the work tree, unless it shows the patch already, and names the automatic result.
 fn show(
-    here: &Place<'_, '_>,
+    here: &RebasePosition<'_, '_>,
     repo: &RebaseRepo,
     (is_edited, was_being_shown): (bool, bool),
     stop: &Stop,
@@ -121,7 +121,11 @@ pub fn remove_package(home: &Path) -> Result<()> {
 }
 
 /// Returns the package with the rebase that waits.
-fn waiting_package(package: ConflictPackage, state: &RebaseState, here: &Place<'_, '_>) -> ConflictPackage {
+fn waiting_package(
+    package: ConflictPackage,
+    state: &RebaseState,
+    here: &RebasePosition<'_, '_>,
+) -> ConflictPackage {
     let SeriesMove { context, home, .. } = here.series_move;
     let home = context.layout.rebase(home);
     let (done, of) = state.progress();
@@ -213,7 +217,7 @@ fn conflicted_file(conflict: &FileConflict, stop: &Stop) -> ConflictedFile {
 fn sentence(
     target: &Target<'_>,
     state: &RebaseState,
-    here: &Place<'_, '_>,
+    here: &RebasePosition<'_, '_>,
     (replayed, ahead, solved, package): (&Replayed, Option<Ahead>, &[Remembered], Option<&ConflictPackage>),
 ) -> Error {
     let SeriesMove { stack, tip, .. } = here.series_move;
@@ -255,12 +259,16 @@ fn describe_remembered(replayed: &Replayed, remembered: &Remembered) -> String {
     }
     let edits = edits_beside::listed(&beside).join("\n    ");
     format!(
-        "{what}\n  it also edits lines beside the conflict, which only `--allow-edits` accepts:\n    {edits}"
+        "{what}\n  it also edits lines outside the conflict, which only `--allow-edits` accepts:\n    {edits}"
     )
 }
 
 /// Returns the error that says which patch waits to be edited.
-fn to_edit_sentence(state: &RebaseState, here: &Place<'_, '_>, sibling: Option<&PackagedSibling>) -> Error {
+fn to_edit_sentence(
+    state: &RebaseState,
+    here: &RebasePosition<'_, '_>,
+    sibling: Option<&PackagedSibling>,
+) -> Error {
     let what = match sibling {
         Some(sibling) => format!("{} waits to be edited ({})", sibling.file, progress(state)),
         None => format!("{} applies, and waits to be edited ({})", here.file, progress(state)),
@@ -274,7 +282,7 @@ fn to_edit_sentence(state: &RebaseState, here: &Place<'_, '_>, sibling: Option<&
 
 /// Describes the sibling of the patch: what the work tree has of it, or that it drops the patch; empty if there is
 /// none.
-fn about_sibling(here: &Place<'_, '_>, sibling: Option<&PackagedSibling>) -> String {
+fn about_sibling(here: &RebasePosition<'_, '_>, sibling: Option<&PackagedSibling>) -> String {
     let there = here.series_move.sibling(here.at);
     let reason = there.and_then(|there| Some((there, there.patch.dropped_because()?)));
     match (sibling, reason) {
@@ -315,7 +323,7 @@ impl Work {
 }
 
 /// Adds the place of the description, and the next commands.
-fn with_next_steps(error: Error, here: &Place<'_, '_>, work: &Work) -> Error {
+fn with_next_steps(error: Error, here: &RebasePosition<'_, '_>, work: &Work) -> Error {
     let SeriesMove { context, home, .. } = here.series_move;
     let home = context.layout.rebase(home);
     let git = git_in(&context.layout.show(&home.join("work")));

@@ -7,7 +7,7 @@ use super::target::{SeriesMove, Target};
 use crate::rebase::state::{RebaseState, notes_of_patch};
 
 /// The patch at which the rebase stopped.
-pub struct Place<'c, 'a> {
+pub struct RebasePosition<'c, 'a> {
     /// Its series.
     pub series_move: &'c SeriesMove<'a>,
     /// Index of the series among those on the pin.
@@ -21,15 +21,15 @@ pub struct Place<'c, 'a> {
     pub notes: Vec<String>,
 }
 
-impl<'c, 'a> Place<'c, 'a> {
+impl<'c, 'a> RebasePosition<'c, 'a> {
     /// Returns the first patch that is not yet replayed.
-    pub fn of(target: &'c Target<'a>, state: &RebaseState) -> Result<Place<'c, 'a>> {
+    pub fn of(target: &'c Target<'a>, state: &RebaseState) -> Result<RebasePosition<'c, 'a>> {
         let found = state.current().and_then(|series| {
             let (series_move, state) = (target.series().get(series)?, state.series.get(series)?);
             let at = state.position();
             let (patch, file) =
                 (series_move.stack.patches.get(at)?, series_move.stack.files.get(at)?.file.as_str());
-            Some(Place {
+            Some(RebasePosition {
                 series_move,
                 series,
                 at,

@@ -1,7 +1,7 @@
 //! Starting a rebase and running it to the end, or to a conflict.
 
 use espalier_core::error::Result;
-use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::machine::{disk, owned};
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 
 use super::target::Target;
@@ -26,7 +26,7 @@ pub fn start(target: &Target<'_>, choices: Choices, edit: Vec<String>) -> Result
                 disk::create_folder(parent)?;
             }
             drop(repo);
-            ours::rename(&scratch.keep(), &home)?;
+            owned::rename(&scratch.keep(), &home)?;
             conflict::hand_over(target, &RebaseRepo::open(&home)?, &mut state, *stop)
         }
     }

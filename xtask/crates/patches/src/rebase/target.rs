@@ -15,7 +15,7 @@ use super::Upstream;
 use crate::pinned_series::fetcher;
 use crate::range::upstream_commit;
 use crate::rebase::state::{PatchInUpstream, Scope};
-use crate::report::status::Place;
+use crate::report::status::ReportedTree;
 use crate::report::status_text::count;
 use crate::report::upstreamed::upstream_notes;
 use crate::stack::{Sibling, Stack};
@@ -44,13 +44,13 @@ impl SeriesMove<'_> {
     }
 
     /// Returns the base that the series was made for, with the tree `tree` below its first patch.
-    pub fn old_base(&self, tree: ObjectId) -> Place {
-        Place::new(&self.old_name, tree, verification_of_pin(self.store, self.stack.pin.tree))
+    pub fn old_base(&self, tree: ObjectId) -> ReportedTree {
+        ReportedTree::new(&self.old_name, tree, verification_of_pin(self.store, self.stack.pin.tree))
     }
 
     /// Returns its new base, with the tree `tree` below its first patch.
-    pub fn new_base(&self, tree: ObjectId) -> Place {
-        Place::new(&self.tip.name, tree, self.tip.verification)
+    pub fn new_base(&self, tree: ObjectId) -> ReportedTree {
+        ReportedTree::new(&self.tip.name, tree, self.tip.verification)
     }
 }
 

@@ -9,7 +9,7 @@ use espalier_core::error::{Error, Kind, Result};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::unverified::verification_of;
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::machine::ours;
+use espalier_core::sys::machine::owned;
 use espalier_core::sys::upstream::tip::Tip;
 use espalier_core::sys::work_trees::conflict_tree::{Resolved, read_resolved};
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
@@ -20,7 +20,7 @@ use serde_json::json;
 use super::allowed_edits::AllowedEdits;
 use super::edits_beside::EditBeside;
 use super::new_series::{new_series, prove_replayed};
-use super::place::Place;
+use super::place::RebasePosition;
 use super::stop::Stop;
 use super::target::{PinMove, SeriesMove, Target, load_with_tip};
 use super::walk::{Walked, go_on, series_now, stop_again};
@@ -77,7 +77,7 @@ pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
     };
     // Renamed first, atomically: a half-removed folder would look like a rebase in progress.
     let away = disk::scratch_folder(&context.layout.scratch(), "aborted")?;
-    ours::rename(&home, &away.path().join("rebase"))?;
+    owned::rename(&home, &away.path().join("rebase"))?;
     let what = scope.describe(&variant.pin, &named);
     let text = format!("aborted {what}; patches, pins.toml and espalier.lock are unchanged");
     Ok(Outcome::ok(text, json!({ "variant": name, "aborted": true })))
@@ -121,7 +121,7 @@ fn check_again(context: &Context, pins: &Pins, state: &RebaseState, home: &Path)
     let store = Store::open(&context.layout.store())?;
     let target = target_of(context, pins, &store, state)?;
     let repo = RebaseRepo::open(home)?;
-    let here = Place::of(&target, state)?;
+    let here = RebasePosition::of(&target, state)?;
     let stop = stop_again(&here, &repo, state)?;
     let resolved = read_staged(&here, &repo, (state, &stop))?;
     accept(&here, &repo, (state, &stop, &resolved), &AllowedEdits::Nothing).map(drop)
@@ -191,7 +191,7 @@ fn leave_stop(
     (home, waiting, state): (&Path, &RebaseState, &mut RebaseState),
     decision: &Decision,
 ) -> Result<()> {
-    let here = Place::of(target, state)?;
+    let here = RebasePosition::of(target, state)?;
     let Solved { done, same, beside } = match decision {
         // The patch was handed over before the present choices were made.
         Decision::Solved(allowed) => solved(&here, repo, waiting, allowed)?,
@@ -312,7 +312,7 @@ struct Solved {
 
 /// Returns the patch as it was resolved.
 fn solved(
-    here: &Place<'_, '_>,
+    here: &RebasePosition<'_, '_>,
     repo: &RebaseRepo,
     state: &RebaseState,
     allowed: &AllowedEdits,
@@ -347,7 +347,7 @@ fn solved(
 
 /// Returns what is staged in the work tree.
 fn read_staged(
-    here: &Place<'_, '_>,
+    here: &RebasePosition<'_, '_>,
     repo: &RebaseRepo,
     (state, stop): (&RebaseState, &Stop),
 ) -> Result<Resolved> {
@@ -367,7 +367,7 @@ struct Accepted {
 
 /// Checks a resolution; `allowed` are accepted edits beside the conflict.
 fn accept(
-    here: &Place<'_, '_>,
+    here: &RebasePosition<'_, '_>,
     repo: &RebaseRepo,
     (state, stop, resolved): (&RebaseState, &Stop, &Resolved),
     allowed: &AllowedEdits,
@@ -391,7 +391,7 @@ fn accept(
 }
 
 /// Returns the way to make another change of the patch after the rebase: on a generation in its sibling.
-fn edit_later(here: &Place<'_, '_>, state: &RebaseState) -> String {
+fn edit_later(here: &RebasePosition<'_, '_>, state: &RebaseState) -> String {
     if state.scope != Scope::Generation {
         return "in a patch of its own or in this one: cargo xtask edit".to_string();
     }
@@ -412,7 +412,7 @@ fn edit_later(here: &Place<'_, '_>, state: &RebaseState) -> String {
 }
 
 /// Whether the file may be changed: it is in conflict, or in a patch that the user asked to edit.
-fn may_change(here: &Place<'_, '_>, state: &RebaseState, path: &[u8]) -> bool {
+fn may_change(here: &RebasePosition<'_, '_>, state: &RebaseState, path: &[u8]) -> bool {
     let is_in_conflict = state.conflicts.iter().any(|conflict| conflict.as_bytes() == path);
     let is_edited = state.editing || state.edit.iter().any(|file| file == here.file);
     let sibling = here.series_move.sibling(here.at).map(|sibling| &sibling.patch);
@@ -422,7 +422,7 @@ fn may_change(here: &Place<'_, '_>, state: &RebaseState, path: &[u8]) -> bool {
 }
 
 /// Confirms the decision about the patch at which the rebase waited, with every file that was resolved or edited.
-fn confirm(here: &Place<'_, '_>, state: &RebaseState, (done, beside): (&DonePatch, &[EditBeside])) {
+fn confirm(here: &RebasePosition<'_, '_>, state: &RebaseState, (done, beside): (&DonePatch, &[EditBeside])) {
     let ui = &here.series_move.context.ui;
     let resolved = state.conflicts.iter().map(|path| path.as_bytes());
     let paths: BTreeSet<&[u8]> = resolved.chain(beside.iter().map(EditBeside::path)).collect();
@@ -439,7 +439,7 @@ fn confirm(here: &Place<'_, '_>, state: &RebaseState, (done, beside): (&DonePatc
     ui.status(verb, format!("{}{files}", done.file));
 }
 
-fn skipped(here: &Place<'_, '_>) -> DonePatch {
+fn skipped(here: &RebasePosition<'_, '_>) -> DonePatch {
     let notes = vec!["skipped by hand".to_string()];
     let file = here.file.to_string();
     DonePatch { file, commit: None, by_hand: true, notes, counter_in_doubt: false }

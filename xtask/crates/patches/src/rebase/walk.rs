@@ -14,7 +14,7 @@ use espalier_series::{Patch, Replay, Replayed, SameFunction, Step};
 use super::Choices;
 use super::ahead::Ahead;
 use super::package::{self, Stopped};
-use super::place::Place;
+use super::place::RebasePosition;
 use super::sibling_stop::{self, AppliedSibling, AtSibling, Before};
 use super::steps::{Decision, Shared, decide, names, notes, shared, step};
 use super::stop::Stop;
@@ -63,13 +63,13 @@ pub enum Walked {
     /// After the last patch.
     ToTheEnd,
     /// At upstreamed patches for which no flag was given.
-    Refused(Refusal),
+    Refused(NeededDecisions),
     /// At a conflict, or at a patch that the user wants to edit.
     Stopped(Box<Stop>),
 }
 
 /// The decisions needed for upstreamed patches, and the flags that express them.
-pub struct Refusal {
+pub struct NeededDecisions {
     pub error: Error,
     pub flags: String,
     /// Whether one of the patches can be edited instead.
@@ -78,7 +78,7 @@ pub struct Refusal {
     pub counter_in_doubt: bool,
 }
 
-impl Refusal {
+impl NeededDecisions {
     /// Returns the error with the next commands: the flags once after `if that is right` and once alone. With a counter in
     /// doubt, trimming is not the first of them: it would leave the counter wrong without another question.
     pub fn with_hints(self, if_right: &str, command: &str) -> Error {
@@ -124,7 +124,7 @@ pub fn go_on(target: &Target<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
 
 /// Replays again the patch at which `state` waits: the stop as it was handed over, from the same inputs. Nothing in the
 /// work tree has an effect on it.
-pub fn stop_again(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) -> Result<Stop> {
+pub fn stop_again(here: &RebasePosition<'_, '_>, repo: &RebaseRepo, state: &RebaseState) -> Result<Stop> {
     let beyond = || Error::environment("the record of the rebase goes beyond the series");
     let mut series = state.series.get(here.series).cloned().ok_or_else(beyond)?;
     let same = &state.same_functions;
@@ -374,7 +374,7 @@ impl Walk<'_> {
     }
 }
 
-fn upstream_has(target: &Target<'_>, refused: &[Refused]) -> Refusal {
+fn upstream_has(target: &Target<'_>, refused: &[Refused]) -> NeededDecisions {
     let series_move = target.named();
     let patches: usize = target.series().iter().map(|series| series.stack.own_patches().len()).sum();
     let what = format!(
@@ -394,7 +394,7 @@ fn upstream_has(target: &Target<'_>, refused: &[Refused]) -> Refusal {
     let is_needed = |fate: Fate| refused.iter().any(|refused| refused.fate == fate);
     let flags = [(Fate::Upstreamed, "--drop-upstreamed"), (Fate::PartlyUpstreamed, "--trim-upstreamed")];
     let flags: Vec<&str> = flags.iter().filter(|(fate, _)| is_needed(*fate)).map(|(_, flag)| *flag).collect();
-    Refusal {
+    NeededDecisions {
         error,
         flags: flags.join(" "),
         is_editable: is_needed(Fate::PartlyUpstreamed),

@@ -4,7 +4,7 @@ use espalier_core::day::day;
 use espalier_series::PatchClass;
 use serde::Serialize;
 
-use super::status::{Place, UpstreamCommit};
+use super::status::{ReportedTree, UpstreamCommit};
 use super::status_text::{code, count, short};
 
 /// The whole report.
@@ -15,9 +15,9 @@ pub struct BisectReport {
     /// The upstream's name.
     pub upstream: String,
     /// Start of the range of commits, exclusive.
-    pub pin: Place,
+    pub pin: ReportedTree,
     /// End of the range of commits, inclusive.
-    pub tip: Place,
+    pub tip: ReportedTree,
     /// Number of commits.
     pub commits: usize,
     /// The selected patches, in order.

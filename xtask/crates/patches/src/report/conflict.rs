@@ -4,7 +4,7 @@ use espalier_series::{Ambiguity, ConflictKind, RenameCandidate};
 use serde::Serialize;
 
 use super::content::{Content, PathText};
-use super::status::Place;
+use super::status::ReportedTree;
 
 /// Version of the format: it changes when a key gets another meaning or goes away.
 pub const SCHEMA: u32 = 1;
@@ -21,9 +21,9 @@ pub struct ConflictPackage {
     /// The upstream's name.
     pub upstream: String,
     /// The tree that the patch was made for.
-    pub from: Place,
+    pub from: ReportedTree,
     /// The tree that it is brought to.
-    pub to: Option<Place>,
+    pub to: Option<ReportedTree>,
     /// The commit of that tree, if it is known.
     pub commit: Option<String>,
     /// The patch.
@@ -523,7 +523,7 @@ mod tests {
     }
 
     fn package() -> ConflictPackage {
-        let place = |name: &str| Place {
+        let place = |name: &str| ReportedTree {
             name: name.into(),
             tree: "cd".repeat(20),
             verification: Verification::default(),

@@ -4,7 +4,7 @@ use espalier_core::config::overlay::Clash;
 use espalier_core::day::day;
 use serde::Serialize;
 
-use super::status::{Place, UpstreamCommit, why_not_moved};
+use super::status::{ReportedTree, UpstreamCommit, why_not_moved};
 use super::status_text::{count, short};
 
 /// The whole report.
@@ -17,9 +17,9 @@ pub struct NewestReport {
     /// The upstream's name.
     pub upstream: String,
     /// The pin that the series was made for.
-    pub pin: Place,
+    pub pin: ReportedTree,
     /// The end of the searched range.
-    pub tip: Place,
+    pub tip: ReportedTree,
     /// Those of `series` that are not exact at the pin; the pin cannot be rebased while there is one.
     pub inexact_at_pin: Vec<String>,
     /// The furthest commit at which every patch is exact or shifted, and no overlay file is in the way; `None` when

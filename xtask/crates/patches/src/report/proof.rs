@@ -11,7 +11,7 @@ use espalier_series::{FindingClass, PatchProof, ProofFinding, SeriesProof, Undon
 use serde::Serialize;
 
 use super::proof_intended::{Shares, entries_for, names_of};
-use super::status::Place;
+use super::status::ReportedTree;
 
 /// The proof of one series.
 #[derive(Debug, Clone, Serialize)]
@@ -19,9 +19,9 @@ pub struct ProvenSeries {
     /// The variant that has the series.
     pub variant: String,
     /// The tree below its first patch, before the move.
-    pub old: Place,
+    pub old: ReportedTree,
     /// The tree below its first patch, after the move.
-    pub new: Place,
+    pub new: ReportedTree,
     /// Every patch, and the whole series.
     #[serde(flatten)]
     pub proof: SeriesProof,
@@ -238,7 +238,7 @@ pub(super) mod tests {
     }
 
     pub fn proof(findings: Vec<ProofFinding>) -> MoveProof {
-        let place = |name: &str| Place {
+        let place = |name: &str| ReportedTree {
             name: name.into(),
             tree: "11".into(),
             verification: Verification::default(),

@@ -88,7 +88,7 @@ fn bases(series: &ProvenSeries) -> String {
     format!("from {} to {}", short_name(&series.old.name), short_name(&series.new.name))
 }
 
-/// Returns the most severe that is to be said of a patch.
+/// Returns the most severe finding of a patch.
 fn verdict(patch: &PatchProof) -> String {
     let open = patch.findings.iter().filter(|finding| finding.is_open()).count();
     let has = |class: FindingClass| patch.findings.iter().any(|finding| finding.class == class);
@@ -352,22 +352,22 @@ mod tests {
         nothing.series[0].proof.patches.clear();
         for proof in [nothing, MoveProof { series: Vec::new(), ..proof(Vec::new()) }] {
             assert!(proof.holds() && !proof.is_proved());
-            let said = text(&proof, false);
-            assert!(said.starts_with("the move from HEAD~1 to HEAD has no patch to compare"), "{said}");
+            let report = text(&proof, false);
+            assert!(report.starts_with("the move from HEAD~1 to HEAD has no patch to compare"), "{report}");
             assert!(!markdown(&proof).contains("is proved"), "{}", markdown(&proof));
         }
     }
 
     #[test]
     fn a_sentence_shows_blank_lines_and_names_a_function_once() {
-        let said = |finding: ProofFinding| open_sentences(&proof(vec![finding])).concat();
+        let sentence = |finding: ProofFinding| open_sentences(&proof(vec![finding])).concat();
         let added = |text: &str| finding(FindingClass::Added, text);
         let place = "0001-a.patch: added: src/a.c";
-        assert_eq!(said(added("   ")), format!("{place}:7, in `int f(void) {{`: a blank line"));
-        assert_eq!(said(added("int f(void) {")), format!("{place}:7: `int f(void) {{`"));
+        assert_eq!(sentence(added("   ")), format!("{place}:7, in `int f(void) {{`: a blank line"));
+        assert_eq!(sentence(added("int f(void) {")), format!("{place}:7: `int f(void) {{`"));
         let mut whole = added("the whole file (3 lines)");
         (whole.place, whole.digest, whole.function) = (None, None, None);
-        assert_eq!(said(whole), format!("{place}: the whole file (3 lines)"));
+        assert_eq!(sentence(whole), format!("{place}: the whole file (3 lines)"));
     }
 
     #[test]
@@ -438,8 +438,8 @@ mod tests {
         assert!(short.contains(&format!("\n{head}{lines}{more}")), "{short}");
         let long = text(&proof, true);
         assert!(long.contains("  163: `a163();`\n") && !long.contains("more, printed"), "{long}");
-        for said in [long, markdown(&proof)] {
-            assert_eq!(said.matches("@@ -7 +7 @@").count(), 1, "{said}");
+        for report in [long, markdown(&proof)] {
+            assert_eq!(report.matches("@@ -7 +7 @@").count(), 1, "{report}");
         }
         let page = markdown(&proof);
         assert!(page.contains(": 157 lines: 7-163</summary>") && page.lines().count() < 40, "{page}");
@@ -473,8 +473,8 @@ mod tests {
         let long = text(&proof, true);
         assert!(long.contains("  intended: upstream has b<T>()\n"), "{long}");
         assert!(long.ends_with("\n  digests: cd06e8a6b636, cd06e8a6b636"), "{long}");
-        for said in [page, long] {
-            assert!(!said.contains("@@ -7 +7 @@"), "{said}");
+        for report in [page, long] {
+            assert!(!report.contains("@@ -7 +7 @@"), "{report}");
         }
     }
 

@@ -7,7 +7,7 @@ use espalier_series::PatchClass;
 use serde::Serialize;
 
 use super::proof::{ProvenSeries, Revert};
-pub use super::status::Place;
+pub use super::status::ReportedTree;
 
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]
@@ -20,9 +20,9 @@ pub struct RebaseReport {
     /// The upstream's name.
     pub upstream: String,
     /// The tree that the series were made for.
-    pub from: Place,
+    pub from: ReportedTree,
     /// The tree that they are on now.
-    pub to: Place,
+    pub to: ReportedTree,
     /// The tree after the last patch of the named variant, without overlays.
     pub tree: String,
     /// Every patch of every series on the pin, each once, parents first.

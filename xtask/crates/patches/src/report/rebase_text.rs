@@ -204,7 +204,7 @@ mod tests {
     use espalier_series::{FindingClass, ProofFinding};
 
     use super::super::proof::tests::{finding, proof};
-    use super::super::rebase::Place;
+    use super::super::rebase::ReportedTree;
     use super::*;
 
     fn patch(file: &str, new_file: Option<&str>, fate: Fate) -> PatchMove {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     fn report(written: bool, patches: Vec<PatchMove>) -> RebaseReport {
-        let place = |name: &str| Place {
+        let place = |name: &str| ReportedTree {
             name: name.into(),
             tree: "ab".repeat(20),
             verification: Verification::default(),
@@ -254,10 +254,10 @@ mod tests {
     fn a_tree_of_unpacked_files_is_unverified() {
         let text_of = |verification: Verification| {
             let report = report(false, Vec::new());
-            text(&RebaseReport { to: Place { verification, ..report.to.clone() }, ..report })
+            text(&RebaseReport { to: ReportedTree { verification, ..report.to.clone() }, ..report })
         };
-        let said = text_of(Verification::Unverified);
-        assert!(said.contains("\nunverified: the tree id of v2 is that of unpacked files"), "{said}");
+        let text = text_of(Verification::Unverified);
+        assert!(text.contains("\nunverified: the tree id of v2 is that of unpacked files"), "{text}");
         assert!(!text_of(Verification::Verified).contains("unverified"));
     }
 

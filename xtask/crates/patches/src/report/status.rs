@@ -21,9 +21,9 @@ pub struct StatusReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<String>,
     /// The pin that the series was made for, or the generation.
-    pub pin: Place,
+    pub pin: ReportedTree,
     /// The upstream tree that it was checked against.
-    pub tip: Place,
+    pub tip: ReportedTree,
     /// Whether some patch is not exact at the pin, so that the series cannot be rebased.
     pub inexact_at_pin: bool,
     /// Every patch in order.
@@ -41,7 +41,7 @@ pub struct StatusReport {
 }
 
 /// Explains why the pin cannot move while `series` are not exact on it.
-pub fn why_not_moved(series: &[&str], pin: &Place) -> String {
+pub fn why_not_moved(series: &[&str], pin: &ReportedTree) -> String {
     let are = if series.len() == 1 { "is" } else { "are" };
     format!(
         "{} {are} not exact at the pin, {}; a series is moved only from a pin on which it is exact",
@@ -72,9 +72,9 @@ fn exact_of(patches: &[PatchStatus]) -> usize {
     patches.iter().filter(|patch| patch.class == PatchClass::Exact).count()
 }
 
-/// A named tree.
+/// A tree in a report, with its name.
 #[derive(Debug, Clone, Serialize)]
-pub struct Place {
+pub struct ReportedTree {
     /// Tag, branch or commit.
     pub name: String,
     /// Tree id.
@@ -84,10 +84,10 @@ pub struct Place {
     pub verification: Verification,
 }
 
-impl Place {
-    /// Returns the place `name` with the tree `tree`.
-    pub fn new(name: impl ToString, tree: ObjectId, verification: Verification) -> Place {
-        Place { name: name.to_string(), tree: tree.to_string(), verification }
+impl ReportedTree {
+    /// Returns the tree `tree` with the name `name`.
+    pub fn new(name: impl ToString, tree: ObjectId, verification: Verification) -> ReportedTree {
+        ReportedTree { name: name.to_string(), tree: tree.to_string(), verification }
     }
 
     /// Returns the notice for reports on the tree; `None` if there is nothing to report.

@@ -266,7 +266,7 @@ pub(super) fn kind(class: PatchClass) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::{DOTS, MAX_PAGE_BYTES, STYLE, html};
-    use crate::report::status::{HunkText, PatchStatus, Place, StatusReport, UpstreamCommit};
+    use crate::report::status::{HunkText, PatchStatus, ReportedTree, StatusReport, UpstreamCommit};
     use crate::report::status_svg::svg;
     use crate::report::status_text::{long_text, markdown, text};
     use espalier_core::config::pins::Verification;
@@ -275,7 +275,7 @@ mod tests {
     /// A report on a series of 120 patches whose files each of 1,000 commits changed, with long names everywhere.
     fn long_report() -> StatusReport {
         const COMMITS: usize = 1_000;
-        let place = |name: &str| Place::new(name, ObjectId::ZERO, Verification::default());
+        let place = |name: &str| ReportedTree::new(name, ObjectId::ZERO, Verification::default());
         let commit = |at: usize| UpstreamCommit {
             id: format!("{at:040x}"),
             subject: format!("server : fix <{at}> & \"{}\"", "x".repeat(300)),

@@ -205,21 +205,21 @@ fn next_step(patch: &PatchStatus) -> String {
 /// The notes of a rebase, then the drift of the patch's files. Drift lines name the patch by its number only: its path
 /// is in the heading above them.
 pub(super) fn what_is_the_matter(patch: &PatchStatus) -> String {
-    let said =
+    let lines =
         patch.conflicts.iter().chain(&patch.notes).chain(&patch.upstream).flat_map(|note| note.lines());
-    let said: String = said.map(|line| format!("  {line}\n")).collect();
+    let text: String = lines.map(|line| format!("  {line}\n")).collect();
     // Omit the drift of hunks that are merged automatically: it needs no attention. That of a blocked patch was found
     // on a tree without the patches that block it, and upstream may not have caused it.
     if patch.class == PatchClass::Blocked || patch.class.applies() && patch.class != PatchClass::Shifted {
-        return said;
+        return text;
     }
     let drift = PatchDrift {
         patch: patch_number(&patch.file).to_string(),
         class: patch.class,
         files: patch.files.clone(),
     };
-    let text = drift.to_string();
-    said + text.split_once('\n').map_or("", |(_, files)| files)
+    let drift = drift.to_string();
+    text + drift.split_once('\n').map_or("", |(_, files)| files)
 }
 
 fn newest<'a>(report: &'a StatusReport, patch: &'a PatchStatus) -> impl Iterator<Item = &'a UpstreamCommit> {

@@ -8,7 +8,7 @@ use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::command::git;
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::machine::ours;
+use espalier_core::sys::machine::owned;
 use espalier_core::sys::machine::process::Run;
 use espalier_patches::lock_file;
 use espalier_series::ObjectId;
@@ -129,28 +129,28 @@ impl Contest {
             for (times, run) in all.iter_mut().zip(runs) {
                 let (first, second) = run()?;
                 let begin = Instant::now();
-                let mut said = first.success()?;
+                let mut stdout = first.success()?;
                 if let Some(second) = second {
-                    said = second.success()?;
+                    stdout = second.success()?;
                 }
                 times.push(begin.elapsed());
-                self.check(&times.title, &espalier_series::lossy(&said))?;
+                self.check(&times.title, &espalier_series::lossy(&stdout))?;
             }
         }
         Ok(all)
     }
 
     /// Checks the tree. `git am` prints nothing, so its result is read from the repository.
-    fn check(&self, name: &str, said: &str) -> Result<()> {
-        let said = if name == "git am" {
+    fn check(&self, name: &str, stdout: &str) -> Result<()> {
+        let tree = if name == "git am" {
             espalier_series::lossy(&self.git().args(["rev-parse", "HEAD^{tree}"]).success()?).into_owned()
         } else {
-            said.to_string()
+            stdout.to_string()
         };
-        if said.contains(&self.expected) {
+        if tree.contains(&self.expected) {
             return Ok(());
         }
-        Err(Error::no(format!("{name} produced a different tree: {}", said.trim()))
+        Err(Error::no(format!("{name} produced a different tree: {}", tree.trim()))
             .detail(format!("expected {}", self.expected)))
     }
 
@@ -162,7 +162,7 @@ impl Contest {
     fn ours_cold(&self) -> Result<Timed> {
         let layout = Layout::new(&self.project);
         disk::remove_file(&layout.lock())?;
-        ours::remove_folder(&layout.generated())?;
+        owned::remove_folder(&layout.generated())?;
         ours(&self.project).arg("fetch").success()?;
         Ok((self.ours_apply(), None))
     }

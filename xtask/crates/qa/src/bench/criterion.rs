@@ -5,7 +5,7 @@ use std::path::Path;
 use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::machine::ours;
+use espalier_core::sys::machine::owned;
 use espalier_core::sys::machine::process;
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub(super) struct Measured {
 /// Runs one benchmark target of the kernels.
 pub(super) fn run(context: &Context, target: &str) -> Result<Vec<Measured>> {
     let results = context.layout.generated().join("bench/criterion");
-    ours::remove_folder(&results)?;
+    owned::remove_folder(&results)?;
     let status = process::cargo(&context.layout.cargo_target("bench"))
         .args(["bench", "--quiet", "--locked", "--package", "espalier-kernels"])
         .args(["--features", "benches", "--bench", target])
@@ -43,7 +43,7 @@ pub(super) fn run(context: &Context, target: &str) -> Result<Vec<Measured>> {
     }
     let measured = read_all(&results)?;
     if measured.is_empty() {
-        return Err(Error::no("criterion measured nothing")
+        return Err(Error::no("criterion produced no measurements")
             .hint(format!("cargo bench --package espalier-kernels --features benches --bench {target}")));
     }
     Ok(measured)

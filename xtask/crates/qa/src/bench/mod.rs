@@ -26,14 +26,14 @@ pub mod turns;
 use clap::{Args, Subcommand};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
-use espalier_core::sys::machine::ours;
+use espalier_core::sys::machine::owned;
 
 use crate::serving::probe::{self, Probe};
 
 /// The bench to run.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Benchmark {
-    /// Time applying a series: ours cold and unchanged, `git am`, one `git apply --cached`.
+    /// Time applying a series: `apply` from scratch and with nothing to do, `git am`, and a single `git apply --cached`.
     Apply(Rounds),
     /// Time judging a series at each of a thousand upstream commits.
     Status(Rounds),
@@ -83,7 +83,7 @@ impl Rounds {
 /// Measures and prints a table.
 pub fn run(context: &Context, what: &Benchmark) -> Result<Outcome> {
     find_files(context, what)?;
-    ours::claim(&context.layout)?;
+    owned::claim(&context.layout)?;
     match what {
         Benchmark::Apply(rounds) => apply::run(context, rounds.count()),
         Benchmark::Status(rounds) => status::run(context, rounds.count()),

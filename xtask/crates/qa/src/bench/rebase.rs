@@ -60,12 +60,12 @@ impl Contest {
         let [mut ours, mut loops, mut started] = names.map(Times::new);
         for _ in 0..rounds {
             let begin = Instant::now();
-            let said = self.ours().success()?;
+            let stdout = self.ours().success()?;
             ours.push(begin.elapsed());
             let begin = Instant::now();
             let tree = self.git_loop()?;
             loops.push(begin.elapsed());
-            check(&said, &tree)?;
+            check(&stdout, &tree)?;
             let begin = Instant::now();
             program().arg("--help").success()?;
             started.push(begin.elapsed());

@@ -11,10 +11,11 @@ use serde_json::Value;
 
 use super::burst::Burst;
 use super::capacity::Capacity;
+use super::decode::{Case as DeltaNetCase, Decode};
 use super::kv_quality::{KvQuality, default_model};
 use super::overload::Overload;
 use super::paged_decode::{Case, PagedDecode, Workload};
-use super::prefixes::{self, Part, Prefixes};
+use super::prefixes::{self, Prefixes, RequestGroup};
 use super::record::{Head, Record};
 use super::turns::{self, Turns};
 use crate::report::table::{Table, ratio};
@@ -24,8 +25,8 @@ use crate::serving::prompts::Prompts;
 use crate::serving::test_server::TestServer;
 
 /// The benchmarks with a section on the page, in its order.
-pub const BENCHES: [&str; 7] =
-    ["burst", "prefixes", "turns", "paged-decode", "capacity", "overload", "kv-quality"];
+pub const BENCHES: [&str; 8] =
+    ["burst", "prefixes", "turns", "paged-decode", "decode", "capacity", "overload", "kv-quality"];
 
 /// A row of a table.
 struct Row {
@@ -104,9 +105,20 @@ const SECTIONS: [Section; BENCHES.len()] = [
         about: "Tokens per second of all sequences together; stock is its unified cache of the same size.",
         workload: &["sequences x tokens", "shared tokens", "K/V", "pool filled"],
         figures: &["stock", "paged", "speedup"],
-        read: |run| read(run, decode),
+        read: |run| read(run, paged_decode),
         page: "serving.md",
         plots: &[("paged-decode-16x1600", "Decoding speed of each server, with an empty and a filled pool")],
+    },
+    Section {
+        bench: "decode",
+        title: "Decoding of gated delta nets",
+        about: "Tokens per second of all sequences together, without a server: stock, and ours with \
+                `ESPALIER_ENABLE=gdn-flat-output,gdn-recurrence`.",
+        workload: &["weights", "sequences"],
+        figures: &["stock", "ours", "speedup"],
+        read: |run| read(run, delta_nets),
+        page: "cpu-kernels.md",
+        plots: &[("decode", "Decoding and prompts of each model, against stock")],
     },
     Section {
         bench: "capacity",
@@ -317,8 +329,8 @@ fn servers_of(case: &prefixes::Case, name: TestServer) -> impl Iterator<Item = &
 fn prefixes_row(run: &Prefixes, case: &prefixes::Case, server: &prefixes::CaseServer) -> Option<Row> {
     let prefixes::Workload { model, length, prompts, families, .. } = &run.workload;
     let (stock, paged) = (&servers_of(case, TestServer::Stock).next()?.in_turn, &server.in_turn);
-    let computed = |of: &prefixes::Requests| of.computed_in(Part::Later, *families);
-    let seconds = |of: &prefixes::Requests| of.seconds_in(Part::Later, *families);
+    let computed = |of: &prefixes::Requests| of.computed_in(RequestGroup::Later, *families);
+    let seconds = |of: &prefixes::Requests| of.seconds_in(RequestGroup::Later, *families);
     let families =
         if *families == 1 { String::new() } else { format!(" in {} families", grouped(*families)) };
     let size =
@@ -379,7 +391,7 @@ fn turns(run: &Turns) -> Rows {
     }]
 }
 
-fn decode(run: &PagedDecode) -> Rows {
+fn paged_decode(run: &PagedDecode) -> Rows {
     let options = options_of_decode(run.sequences, &run.workload);
     run.cases.iter().filter_map(|case| decode_case(&run.workload, case, &options)).collect()
 }
@@ -412,6 +424,25 @@ fn decode_case(workload: &Workload, case: &Case, options: &str) -> Option<Row> {
         workload: format!("{sequences} x {length} | {shared} | {cache}{head} | {filled}"),
         figures: format!("{} | {} | {ratio:.2}x", whole(stock), whole(paged)),
         options,
+    })
+}
+
+fn delta_nets(run: &Decode) -> Rows {
+    run.cases.iter().filter_map(delta_net).collect()
+}
+
+fn delta_net(case: &DeltaNetCase) -> Option<Row> {
+    let (stock, ours) = (&case.stock.decode, &case.enabled.decode);
+    let (weights, sequences) = (&case.weights, case.sequences);
+    Some(Row {
+        workload: format!("{weights} | {sequences}"),
+        figures: format!(
+            "{} | {} | {:.2}x",
+            whole(stock.median()?),
+            whole(ours.median()?),
+            ours.ratio_to(stock)?
+        ),
+        options: format!("--weights {weights} --sequences {sequences}{}", rounds(ours.0.len())),
     })
 }
 

@@ -28,11 +28,11 @@ const SAMPLE: usize = 25;
 pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
     let scratch = disk::scratch_folder(&context.layout.generated().join("bench"), "status")?;
     let project = scratch.path().join("made-up");
-    context.ui.status("Making", format!("{} files, {} commits", SIZE.files, SIZE.commits));
+    context.ui.status("Creating", format!("{} files, {} commits", SIZE.files, SIZE.commits));
     made_history::make(&project, SIZE)?;
     ours(&project).arg("fetch").success()?;
     context.ui.status("Measuring", format!("{} patches at {} commits", SIZE.patches, SIZE.after_pin));
-    let made = Made::load(context, &project)?;
+    let made = SyntheticProject::load(context, &project)?;
     let mut all = ["every commit", "the whole command `bisect`", "one commit, alone"].map(Times::new);
     for _ in 0..rounds {
         let [every, command, alone] = &mut all;
@@ -64,17 +64,17 @@ fn outcome(all: &[Times; 3]) -> Outcome {
 }
 
 /// The synthetic project, loaded.
-struct Made {
+struct SyntheticProject {
     series: PinnedSeries,
     tip: espalier_core::sys::upstream::tip::Tip,
 }
 
-impl Made {
-    fn load(context: &Context, project: &Path) -> Result<Made> {
+impl SyntheticProject {
+    fn load(context: &Context, project: &Path) -> Result<SyntheticProject> {
         let context = Context { layout: Layout::new(project), ..context.clone() };
         let series = PinnedSeries::load(&context, None)?;
         let tip = series.tip(&context, "main", None)?;
-        Ok(Made { series, tip })
+        Ok(SyntheticProject { series, tip })
     }
 
     fn history(&self) -> Result<Vec<Commit>> {
@@ -111,8 +111,8 @@ impl Made {
         let begin = Instant::now();
         let finished = run()?;
         let elapsed = begin.elapsed();
-        let said: serde_json::Value = serde_json::from_slice(&finished.stdout).unwrap_or_default();
-        match said.get("commits").and_then(serde_json::Value::as_u64) {
+        let report: serde_json::Value = serde_json::from_slice(&finished.stdout).unwrap_or_default();
+        match report.get("commits").and_then(serde_json::Value::as_u64) {
             Some(commits) if commits >= SIZE.after_pin as u64 - 1 => Ok(elapsed),
             _ => Err(Error::environment("`bisect` failed").detail(finished.stderr)),
         }

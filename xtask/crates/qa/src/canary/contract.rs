@@ -115,8 +115,8 @@ fn make_generated_headers(configured: &Configured, commands: &[&CompileCommand])
     if made.status.success() {
         return Ok(());
     }
-    let said = espalier_series::lossy(&made.stdout);
-    Err(Error::no("the generated headers could not be made").detail(ninja::first_error(&said).excerpt))
+    let output = espalier_series::lossy(&made.stdout);
+    Err(Error::no("the generated headers could not be made").detail(ninja::first_error(&output).excerpt))
 }
 
 /// Returns the compiler's first error about one file, if any.
@@ -136,6 +136,6 @@ fn first_error(command: &CompileCommand, tree: &str) -> Result<Option<String>> {
         );
     }
     let file = command.file.replace(&format!("{tree}/"), "");
-    let said = ninja::first_error(&finished.stderr).excerpt.replace(&format!("{tree}/"), "");
-    Ok(Some(format!("{file}\n{said}")))
+    let excerpt = ninja::first_error(&finished.stderr).excerpt.replace(&format!("{tree}/"), "");
+    Ok(Some(format!("{file}\n{excerpt}")))
 }

@@ -5,7 +5,7 @@ use espalier_core::config::paths::file_name;
 use espalier_core::config::pins::short_name;
 use espalier_core::error::Result;
 use espalier_core::next_command::next_command;
-use espalier_core::plan::issues::{self, Action, BODY_LIMIT, Known, LABEL, Subject, Wanted};
+use espalier_core::plan::issues::{self, Action, BODY_LIMIT, DesiredIssue, LABEL, Subject, SubjectState};
 use espalier_core::sys::github::Client;
 use espalier_core::ui;
 use espalier_patches::report::conflict::ConflictPackage;
@@ -27,7 +27,7 @@ const NO_CULPRIT: &str = "unknown";
 
 /// The results of a run.
 #[derive(Clone, Copy)]
-pub struct Found<'r> {
+pub struct CanaryResults<'r> {
     /// The report.
     pub report: &'r CanaryReport,
     /// Everything on the pin; `None` if the level `status` gave no result.
@@ -37,7 +37,12 @@ pub struct Found<'r> {
 }
 
 /// Opens, updates and closes issues.
-pub fn keep(context: &Context, client: &Client, found: Found<'_>, options: &Options) -> Result<Vec<Value>> {
+pub fn keep(
+    context: &Context,
+    client: &Client,
+    found: CanaryResults<'_>,
+    options: &Options,
+) -> Result<Vec<Value>> {
     let mut listed = client.issues(LABEL, "open")?;
     listed.extend(client.issues(LABEL, "closed")?);
     let actions = issues::decide(&wanted(found, options), &listed, |subject| known(found, subject));
@@ -74,8 +79,8 @@ fn tip_words(report: &CanaryReport) -> String {
 
 /// Returns one issue for each patch of any series on the pin that an upstream change broke, and one for each level that
 /// fails although every patch applies. A patch that is only blocked by another one is listed in that patch's issue.
-fn wanted(found: Found<'_>, options: &Options) -> Vec<Wanted> {
-    let Found { report, on_pin, conflicts } = found;
+fn wanted(found: CanaryResults<'_>, options: &Options) -> Vec<DesiredIssue> {
+    let CanaryResults { report, on_pin, conflicts } = found;
     let patches = on_pin.into_iter().flat_map(|on_pin| {
         let broken = on_pin.patches().into_iter().filter(|(_, patch)| is_broken(patch));
         broken.map(move |(series, patch)| {
@@ -116,7 +121,7 @@ fn wanted_for_patch(
     (found, patch): (&StatusReport, &PatchStatus),
     waiting: &[&str],
     conflict: Option<&ConflictPackage>,
-) -> Wanted {
+) -> DesiredIssue {
     let StatusReport { variant, upstream, .. } = found;
     let class = patch.class.describe();
     let mut text = format!("`{}` no longer applies to {upstream}: **{class}**.\n\n", patch.file);
@@ -140,7 +145,7 @@ fn wanted_for_patch(
         .map_or("at upstream's tip".to_string(), |culprit| format!("since upstream {}", short_name(culprit)));
     let title = format!("{}: {class} {since}", file_name(&patch.file));
     let culprit = culprit.unwrap_or(NO_CULPRIT).to_string();
-    Wanted { subject: Subject::Patch { file: patch.file.clone(), culprit }, title, text }
+    DesiredIssue { subject: Subject::Patch { file: patch.file.clone(), culprit }, title, text }
 }
 
 /// The reason why an issue has no description of its conflict.
@@ -177,14 +182,14 @@ fn instead(missing: Missing, variant: &str, options: &Options) -> String {
 }
 
 /// Returns the issue of a variant that only overlay files keep from upstream's tip.
-fn wanted_for_overlays(upstream: &str, options: &Options, found: &VariantClashes) -> Wanted {
+fn wanted_for_overlays(upstream: &str, options: &Options, found: &VariantClashes) -> DesiredIssue {
     let VariantClashes { variant, clashes } = found;
     let lines: Vec<String> = clashes.iter().map(ToString::to_string).collect();
     let says = format!("{}\n{}", in_the_way(clashes), lines.join("\n"));
     wanted_for_failure((variant, upstream), options, Level::Status, &says)
 }
 
-fn wanted_for_level(report: &CanaryReport, options: &Options, level: Level) -> Wanted {
+fn wanted_for_level(report: &CanaryReport, options: &Options, level: Level) -> DesiredIssue {
     let found = report.levels.iter().find(|found| found.level == level);
     let says = found.map(|found| format!("{}\n{}", found.says, found.details)).unwrap_or_default();
     wanted_for_failure((&report.variant, &report.upstream), options, level, &says)
@@ -195,7 +200,7 @@ fn wanted_for_failure(
     options: &Options,
     level: Level,
     says: &str,
-) -> Wanted {
+) -> DesiredIssue {
     let name = level.name();
     let command = next_command(&format!("canary --until {name}"), &same_tip("--tip", variant, options));
     let look = ui::named_hint(&command);
@@ -207,14 +212,14 @@ fn wanted_for_failure(
     );
     let subject = Subject::Level { level: name.to_string(), variant: variant.to_string() };
     let title = format!("{variant}: {name} fails on {upstream}'s tip");
-    Wanted { subject, title, text: ui::named(&text) }
+    DesiredIssue { subject, title, text: ui::named(&text) }
 }
 
 /// Returns why an issue is resolved, if this run shows that its subject is not, or no longer, broken.
-fn known(Found { report, on_pin, .. }: Found<'_>, subject: &Subject) -> Known {
+fn known(CanaryResults { report, on_pin, .. }: CanaryResults<'_>, subject: &Subject) -> SubjectState {
     match subject {
         Subject::Patch { file, .. } => {
-            on_pin.map_or(Known::Nothing, |on_pin| known_patch(report, on_pin, file))
+            on_pin.map_or(SubjectState::Nothing, |on_pin| known_patch(report, on_pin, file))
         }
         Subject::Level { level, variant } => {
             let is_level = |found: &&LevelReport| found.level.name() == level;
@@ -226,25 +231,27 @@ fn known(Found { report, on_pin, .. }: Found<'_>, subject: &Subject) -> Known {
                         && found.is_some_and(|found| found.verdict == LevelVerdict::Passed)
                 }
             };
-            if passed { good_again(report) } else { Known::Nothing }
+            if passed { good_again(report) } else { SubjectState::Nothing }
         }
     }
 }
 
-fn known_patch(report: &CanaryReport, on_pin: &OnPin, file: &str) -> Known {
+fn known_patch(report: &CanaryReport, on_pin: &OnPin, file: &str) -> SubjectState {
     match on_pin.patches().into_iter().find(|(_, patch)| patch.file == file) {
         Some((_, patch)) if patch.class.applies() => good_again(report),
         Some((JudgedSeries { report: found, .. }, patch)) if is_broken(patch) => {
             let since = culprit(found, patch).map(|culprit| format!(", since `{culprit}`"));
             let (class, since) = (patch.class.describe(), since.unwrap_or_default());
-            Known::Over(format!("It is {class} now{since}: that has an issue of its own."))
+            SubjectState::Over(format!("It is {class} now{since}: that has an issue of its own."))
         }
-        Some(_) => Known::Nothing,
-        None if on_pin.has_folder_of(file) => Known::Over(format!("`{file}` is no longer in the series.")),
-        None => Known::Nothing,
+        Some(_) => SubjectState::Nothing,
+        None if on_pin.has_folder_of(file) => {
+            SubjectState::Over(format!("`{file}` is no longer in the series."))
+        }
+        None => SubjectState::Nothing,
     }
 }
 
-fn good_again(report: &CanaryReport) -> Known {
-    Known::Over(format!("Good again at {}.", tip_words(report)))
+fn good_again(report: &CanaryReport) -> SubjectState {
+    SubjectState::Over(format!("Good again at {}.", tip_words(report)))
 }

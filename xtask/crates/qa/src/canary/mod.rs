@@ -51,8 +51,7 @@ pub struct Options {
     /// Also write the page of `status --html`.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Maintain one issue for each broken patch of any series on the pin, about upstream's default branch (so not with
-    /// `--tip`).
+    /// Open, update and close one issue per broken patch; always about upstream's default branch.
     #[arg(long, conflicts_with = "tip")]
     pub github: bool,
     /// Print what would be done.
@@ -88,7 +87,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let kept = match &github {
         Some(client) => {
             let conflicts = levels.conflicts();
-            let found = issues::Found { report: &report, on_pin: levels.on_pin(), conflicts: &conflicts };
+            let found =
+                issues::CanaryResults { report: &report, on_pin: levels.on_pin(), conflicts: &conflicts };
             issues::keep(context, client, found, options)?
         }
         None => Vec::new(),

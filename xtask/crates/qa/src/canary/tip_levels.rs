@@ -16,7 +16,7 @@ use espalier_patches::overlays::{PinOverlays, UpstreamTree};
 use espalier_patches::pinned_series::PinnedSeries;
 use espalier_patches::rebase;
 use espalier_patches::report::conflict::ConflictPackage;
-use espalier_patches::report::status::{PatchStatus, Place, StatusReport, why_not_moved};
+use espalier_patches::report::status::{PatchStatus, ReportedTree, StatusReport, why_not_moved};
 use espalier_patches::stack::Stack;
 use espalier_patches::{newest, status};
 use espalier_series::PatchClass;
@@ -81,7 +81,7 @@ impl<'a> TipLevels<'a> {
         let mut report = CanaryReport {
             variant: self.variant.name.to_string(),
             upstream: pin.upstream.clone(),
-            pin: Place::new(&pin.revision, pin.tree, verification_of_pin(&self.store, pin.tree)),
+            pin: ReportedTree::new(&pin.revision, pin.tree, verification_of_pin(&self.store, pin.tree)),
             tip: self.tip.as_ref().map(|tip| TipCommit {
                 name: tip.name.clone(),
                 commit: tip.commit.to_string(),
@@ -272,7 +272,7 @@ impl<'a> TipLevels<'a> {
         let (reference, variant) = (name_beside(stock), name_beside(self.variant));
         let (pin, claims, has_kernels) = (&self.variant.pin, &claims[..], self.variant.kernels);
         let sides = gate::Sides { reference: &reference, variant: &variant, pin, claims, has_kernels };
-        let parts = gate::possible(self.variant, &gate::Part::OF_PACKAGES);
+        let parts = gate::possible(self.variant, &gate::GatePart::OF_PACKAGES);
         let compared = gate::compare(self.context, &sides, &parts)?;
         Ok(Finding { passed: true, says: compared.text, details: String::new() })
     }

@@ -3,9 +3,9 @@
 mod reference;
 
 use clap::Subcommand;
-use espalier_core::called::Program;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
+use espalier_core::invocation::Program;
 use xtask::cli::{Command, Commands, OwnCommands};
 
 use crate::{bench, canary, completions, docs, fuzz, gate, long, man, page, sync, test};
@@ -24,7 +24,8 @@ pub enum All {
 /// The commands that check and measure.
 #[derive(Debug, Subcommand)]
 pub enum Checks {
-    /// Move pin, series, lock and report together, once everything builds and passes; else nothing.
+    /// Move the pin, series and lock to another upstream commit and write a report; change nothing unless every check
+    /// passes.
     Sync(sync::Options),
     /// Try the series on upstream's tip: fetch, status, contract, build, gate.
     Canary(canary::Options),

@@ -2,8 +2,8 @@
 
 use clap::{Arg, Command};
 use clap_complete::Shell;
-use espalier_core::called::Program;
 use espalier_core::config::paths::file_name;
+use espalier_core::invocation::Program;
 use xtask::cli::command_of;
 
 use super::All;

@@ -31,7 +31,7 @@ use report::{FuzzReport, RoundReport};
 pub enum Fuzzer {
     /// Compare the paged server with the same one unpaged: random options, random clients, every answer judged.
     Servers(Options),
-    /// Send grammars, schemas, lists and bodies of growing size, and hold each to a budget of time and memory.
+    /// Send grammars, schemas, lists and bodies of growing size, and enforce a time and memory budget on each.
     Requests(requests::Options),
 }
 
@@ -54,7 +54,7 @@ pub struct Options {
     /// `llama-server` to test; default: the packaged one.
     #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
-    /// Seconds without data after which a waiting client is reported, if no request is ahead of its own.
+    /// Report a stalled client: no data for N seconds although it is at the head of the queue.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub patience: u32,
 }

@@ -31,7 +31,7 @@ use espalier_series::{Numerics, Patch};
 use serde_json::{Value, json};
 
 use self::logits::Claim;
-use self::names::Named;
+use self::names::NamedChecks;
 use self::servers::promises::{self, Checked, Promise};
 use self::servers::{Chosen, Claimed, Off, Servers};
 use self::suites::UseOfRecord;
@@ -47,7 +47,7 @@ pub struct Options {
     pub variant: Option<Name>,
     /// Compare only this part; repeatable.
     #[arg(long, value_enum, value_name = "PART")]
-    pub only: Vec<Part>,
+    pub only: Vec<GatePart>,
     /// Compare only this model, such as `qwen35`; with `--only logits` or `--only servers`; repeatable.
     #[arg(long = "model", value_name = "NAME")]
     pub models: Vec<String>,
@@ -73,7 +73,7 @@ pub struct Options {
 
 /// A part of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Part {
+pub enum GatePart {
     /// Logits, byte by byte.
     Logits,
     /// Attention error against double precision.
@@ -88,16 +88,17 @@ pub enum Part {
     Suites,
 }
 
-impl Part {
-    /// All parts; the promises are included in [`Part::Servers`].
-    pub const ALL: [Part; 5] = [Part::Logits, Part::Attention, Part::Servers, Part::Weights, Part::Suites];
+impl GatePart {
+    /// All parts; the promises are included in [`GatePart::Servers`].
+    pub const ALL: [GatePart; 5] =
+        [GatePart::Logits, GatePart::Attention, GatePart::Servers, GatePart::Weights, GatePart::Suites];
     /// Parts that need only the packaged programs.
-    pub const OF_PACKAGES: [Part; 3] = [Part::Logits, Part::Attention, Part::Servers];
+    pub const OF_PACKAGES: [GatePart; 3] = [GatePart::Logits, GatePart::Attention, GatePart::Servers];
 
     /// Whether the part applies to `variant`: without the kernels there is no block pool whose answers could be
     /// compared.
     fn is_for(self, variant: &Variant) -> bool {
-        variant.kernels || !matches!(self, Part::Servers | Part::Weights)
+        variant.kernels || !matches!(self, GatePart::Servers | GatePart::Weights)
     }
 
     /// Name for `--only`.
@@ -124,11 +125,11 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if options.list {
         return Ok(names::list());
     }
-    let named = Named::read(options)?;
+    let named = NamedChecks::read(options)?;
     refuse_misplaced(options)?;
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?;
-    if options.only == [Part::Promises] {
+    if options.only == [GatePart::Promises] {
         return match options.program.clone() {
             Some(program) => hold_to_promises(context, variant, program, named.promises),
             None => {
@@ -150,7 +151,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 }
 
 /// Returns the requested parts, or all that apply to `variant`; an error if a requested part does not apply.
-fn parts_of(variant: &Variant, only: &[Part]) -> Result<Vec<Part>> {
+fn parts_of(variant: &Variant, only: &[GatePart]) -> Result<Vec<GatePart>> {
     if only.iter().any(|part| !part.is_for(variant)) {
         return Err(Error::usage(format!(
             "`{}` has no kernels, so no pool to compare servers with",
@@ -158,18 +159,18 @@ fn parts_of(variant: &Variant, only: &[Part]) -> Result<Vec<Part>> {
         ))
         .hint(next_command("gate --only logits", &[("--variant", Some(variant.name.as_str()))])));
     }
-    Ok(possible(variant, if only.is_empty() { &Part::ALL[..] } else { only }))
+    Ok(possible(variant, if only.is_empty() { &GatePart::ALL[..] } else { only }))
 }
 
 /// Returns those of `parts` that apply to `variant`.
-pub fn possible(variant: &Variant, parts: &[Part]) -> Vec<Part> {
+pub fn possible(variant: &Variant, parts: &[GatePart]) -> Vec<GatePart> {
     parts.iter().copied().filter(|part| part.is_for(variant)).collect()
 }
 
 /// Refuses an option that the requested part does not take: it would be ignored.
 fn refuse_misplaced(options: &Options) -> Result<()> {
     let limited = limited(options);
-    let is_placed = |parts: &[Part]| matches!(options.only[..], [part] if parts.contains(&part));
+    let is_placed = |parts: &[GatePart]| matches!(options.only[..], [part] if parts.contains(&part));
     let is_misplaced = |(_, words, parts): &&Limited| !words.is_empty() && !is_placed(parts);
     let Some((flag, _, parts)) = limited.iter().find(is_misplaced) else { return Ok(()) };
     let only: Vec<String> = parts.iter().map(|part| format!("`--only {}`", part.name())).collect();
@@ -182,7 +183,7 @@ fn refuse_misplaced(options: &Options) -> Result<()> {
 
 /// An option that only some parts take: its flag, its words on the command line (empty if it is not given), and the
 /// parts.
-type Limited = (&'static str, Vec<String>, &'static [Part]);
+type Limited = (&'static str, Vec<String>, &'static [GatePart]);
 
 fn limited(options: &Options) -> [Limited; 6] {
     let Options { models, checks, promises, program, full, record_cases, .. } = options;
@@ -192,12 +193,12 @@ fn limited(options: &Options) -> [Limited; 6] {
     let switch = |flag: &str, is_on: bool| is_on.then(|| flag.to_string()).into_iter().collect();
     let program: Vec<String> = program.iter().map(|path| path.display().to_string()).collect();
     [
-        ("--full", switch("--full", *full), &[Part::Weights]),
-        ("--record-cases", switch("--record-cases", *record_cases), &[Part::Suites]),
-        ("--check", words("--check", checks), &[Part::Servers]),
-        ("--model", words("--model", models), &[Part::Logits, Part::Servers]),
-        ("--promise", words("--promise", promises), &[Part::Promises]),
-        ("--program", words("--program", &program), &[Part::Promises]),
+        ("--full", switch("--full", *full), &[GatePart::Weights]),
+        ("--record-cases", switch("--record-cases", *record_cases), &[GatePart::Suites]),
+        ("--check", words("--check", checks), &[GatePart::Servers]),
+        ("--model", words("--model", models), &[GatePart::Logits, GatePart::Servers]),
+        ("--promise", words("--promise", promises), &[GatePart::Promises]),
+        ("--program", words("--program", &program), &[GatePart::Promises]),
     ]
 }
 
@@ -243,7 +244,7 @@ pub fn claims(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<C
 
 /// Compares two builds by the names of their folders. The canary's folders have names that `pins.toml` does not know,
 /// so no suite can be built for them.
-pub fn compare(context: &Context, sides: &Sides<'_>, parts: &[Part]) -> Result<Outcome> {
+pub fn compare(context: &Context, sides: &Sides<'_>, parts: &[GatePart]) -> Result<Outcome> {
     compare_chosen(context, sides, parts, Chosen::default(), Extent::of(&Options::default()))
 }
 
@@ -265,29 +266,29 @@ impl Extent {
 fn compare_chosen(
     context: &Context,
     sides: &Sides<'_>,
-    parts: &[Part],
+    parts: &[GatePart],
     chosen: Chosen<'_>,
     extent: Extent,
 ) -> Result<Outcome> {
     let Sides { reference, variant, .. } = *sides;
     let mut text = vec![format!("{variant} against {reference}:")];
     let mut json = json!({ "variant": variant });
-    let has_servers = parts.contains(&Part::Servers);
+    let has_servers = parts.contains(&GatePart::Servers);
     for part in parts {
         let outcomes = match part {
-            Part::Logits => vec![logits::compare(context, sides, chosen.models)?],
+            GatePart::Logits => vec![logits::compare(context, sides, chosen.models)?],
             // Beside the servers.
-            Part::Attention if has_servers => continue,
-            Part::Attention => vec![attention::compare(context, sides)?],
-            Part::Servers => {
-                compare_servers_and_more(context, sides, chosen, parts.contains(&Part::Attention))?
+            GatePart::Attention if has_servers => continue,
+            GatePart::Attention => vec![attention::compare(context, sides)?],
+            GatePart::Servers => {
+                compare_servers_and_more(context, sides, chosen, parts.contains(&GatePart::Attention))?
             }
-            Part::Promises => {
+            GatePart::Promises => {
                 return Err(Error::usage("`promises` runs with `servers`, or alone")
                     .hint("cargo xtask gate --only promises"));
             }
-            Part::Weights => vec![weights::compare(context, sides, extent.weights)?],
-            Part::Suites => vec![compare_suites(context, sides, extent.cases)?],
+            GatePart::Weights => vec![weights::compare(context, sides, extent.weights)?],
+            GatePart::Suites => vec![compare_suites(context, sides, extent.cases)?],
         };
         for outcome in outcomes {
             text.push(outcome.text);

@@ -12,27 +12,27 @@ use super::servers::promises::{PROMISES, Promise};
 use super::servers::{CHECKS, Check};
 
 /// The checks and promises that the options name.
-pub struct Named {
+pub struct NamedChecks {
     /// Checks of the servers; empty if none is named.
     pub checks: Vec<&'static Check>,
     /// Promises; all if none is named.
     pub promises: Vec<&'static Promise>,
 }
 
-impl Named {
+impl NamedChecks {
     /// Looks up the names in `options`.
     ///
     /// # Errors
     ///
     /// A name is unknown.
-    pub fn read(options: &Options) -> Result<Named> {
+    pub fn read(options: &Options) -> Result<NamedChecks> {
         let [checks, promises] = kinds();
         checks.refuse_unknown(&options.checks, &promises)?;
         promises.refuse_unknown(&options.promises, &checks)?;
         let is_in = |names: &[String], name: &str| names.iter().any(|one| one == name);
         let is_promised =
             |promise: &&Promise| options.promises.is_empty() || is_in(&options.promises, promise.name);
-        Ok(Named {
+        Ok(NamedChecks {
             checks: CHECKS.iter().filter(|check| is_in(&options.checks, check.name)).collect(),
             promises: PROMISES.iter().filter(is_promised).collect(),
         })
@@ -107,13 +107,13 @@ impl Kind {
 mod tests {
     use super::*;
 
-    fn named(checks: &[&str], promises: &[&str]) -> Result<Named> {
+    fn named(checks: &[&str], promises: &[&str]) -> Result<NamedChecks> {
         let owned =
             |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_string()).collect() };
-        Named::read(&Options { checks: owned(checks), promises: owned(promises), ..Options::default() })
+        NamedChecks::read(&Options { checks: owned(checks), promises: owned(promises), ..Options::default() })
     }
 
-    fn said(checks: &[&str], promises: &[&str]) -> String {
+    fn message(checks: &[&str], promises: &[&str]) -> String {
         named(checks, promises).err().unwrap().to_string()
     }
 
@@ -131,12 +131,12 @@ mod tests {
     #[test]
     fn a_name_of_the_other_kind_is_answered_with_its_command() {
         assert_eq!(
-            said(&["negative-scale"], &[]),
+            message(&["negative-scale"], &[]),
             "error: there is no check `negative-scale`: it is the name of a promise\n  \
              next: cargo xtask gate --only promises --promise negative-scale"
         );
         assert_eq!(
-            said(&[], &["eviction"]),
+            message(&[], &["eviction"]),
             "error: there is no promise `eviction`: it is the name of a check\n  \
              next: cargo xtask gate --only servers --check eviction"
         );
@@ -146,21 +146,21 @@ mod tests {
     fn a_misspelt_name_is_answered_with_the_command_of_the_nearest() {
         let near = "next: for the promise `negative-scale`: \
                     cargo xtask gate --only promises --promise negative-scale\n";
-        assert!(said(&["negative_scale"], &[]).contains(near));
-        assert!(said(&[], &["negative_scale"]).contains(near));
+        assert!(message(&["negative_scale"], &[]).contains(near));
+        assert!(message(&[], &["negative_scale"]).contains(near));
         let near = "next: for the check `answers`: cargo xtask gate --only servers --check answers\n";
-        assert!(said(&["answer"], &[]).contains(near));
+        assert!(message(&["answer"], &[]).contains(near));
     }
 
     #[test]
     fn an_unknown_name_lists_those_that_exist_and_the_command_that_lists_all() {
         let all = "\n  next: list all checks and promises: cargo xtask gate --list";
-        let check = said(&["no-such-thing"], &[]);
+        let check = message(&["no-such-thing"], &[]);
         assert!(
             check.contains("\n  next: use one of: answers, sharing, ") && check.ends_with(all),
             "{check}"
         );
-        let promise = said(&[], &["no-such-thing"]);
+        let promise = message(&[], &["no-such-thing"]);
         assert!(promise.contains("\n  next: use one of: negative-scale, "), "{promise}");
     }
 

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use espalier_core::config::pins::short_name;
-use espalier_patches::report::status::{Place, StatusReport};
+use espalier_patches::report::status::{ReportedTree, StatusReport};
 use espalier_patches::report::status_text;
 use serde::Serialize;
 
@@ -96,7 +96,7 @@ pub struct CanaryReport {
     /// The upstream's name.
     pub upstream: String,
     /// The current pin.
-    pub pin: Place,
+    pub pin: ReportedTree,
     /// The commit that was tested; `None` when it could not be fetched.
     pub tip: Option<TipCommit>,
     /// Every requested level.

@@ -4,7 +4,7 @@ use espalier_core::config::name::Name;
 use espalier_core::config::pins::short_name;
 use espalier_patches::report::proof::MoveProof;
 use espalier_patches::report::proof_text;
-use espalier_patches::report::status::Place;
+use espalier_patches::report::status::ReportedTree;
 use espalier_patches::report::status_text::{escape, indented};
 use serde::Serialize;
 
@@ -17,9 +17,9 @@ pub struct SyncReport {
     /// The upstream's name.
     pub upstream: String,
     /// The pin before.
-    pub old: Place,
+    pub old: ReportedTree,
     /// The pin after.
-    pub new: Place,
+    pub new: ReportedTree,
     /// Every patch of every series on this pin, parents first.
     pub patches: Vec<MovedPatch>,
     /// Every patch, compared with what it was before the move.
@@ -46,7 +46,7 @@ pub struct GenerationSince {
     /// The commit of the repository with the state before.
     pub since: String,
     /// Its tree there; `None` if it was not there yet.
-    pub before: Option<Place>,
+    pub before: Option<ReportedTree>,
     /// The numbers of patches that apply there by themselves, are replaced and are dropped.
     pub summary: String,
 }
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     fn proof() -> MoveProof {
-        let place = |name: &str| Place {
+        let place = |name: &str| ReportedTree {
             name: name.into(),
             tree: "11".into(),
             verification: Verification::default(),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     fn report(error: Option<&str>) -> SyncReport {
-        let place = |name: &str, tree: &str| Place {
+        let place = |name: &str, tree: &str| ReportedTree {
             name: name.into(),
             tree: tree.into(),
             verification: Verification::default(),
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    fn on_generation(before: Option<Place>) -> SyncReport {
+    fn on_generation(before: Option<ReportedTree>) -> SyncReport {
         let generation = GenerationSince {
             name: Name::new("v2").unwrap(),
             since: "HEAD~1".into(),
@@ -390,7 +390,7 @@ mod tests {
         ] {
             assert!(page.contains(expected), "no `{expected}` in {page}");
         }
-        let place = |tree: &str| Place { tree: tree.into(), ..report.old.clone() };
+        let place = |tree: &str| ReportedTree { tree: tree.into(), ..report.old.clone() };
         let moved = on_generation(Some(place("99"))).markdown();
         assert!(moved.contains("At HEAD~1 it was v1 (tree `99`)."), "{moved}");
         let stays = on_generation(Some(place("22"))).markdown();

@@ -60,7 +60,7 @@ impl Pool {
     ///
     /// It has no `kv_pool`, or a counter is missing.
     pub fn of_props(props: &Value) -> Result<Pool> {
-        Pool::if_paged(props)?.ok_or_else(|| unsaid("no `kv_pool`", props))
+        Pool::if_paged(props)?.ok_or_else(|| unreported("no `kv_pool`", props))
     }
 
     /// As [`Pool::of_props`]; `None` for a server that is not paged.
@@ -78,7 +78,7 @@ impl Pool {
     ///
     /// A counter is missing, or is not a number.
     pub fn parse(pool: &Value) -> Result<Pool> {
-        let wrong = |error: serde_json::Error| unsaid(&error.to_string(), pool);
+        let wrong = |error: serde_json::Error| unreported(&error.to_string(), pool);
         let says_hits = pool.get("queried_tokens").or_else(|| pool.get("hit_tokens")).is_some();
         let hits = says_hits.then(|| Hits::deserialize(pool)).transpose().map_err(wrong)?;
         Ok(Pool { hits, ..Pool::deserialize(pool).map_err(wrong)? })
@@ -90,7 +90,7 @@ impl Pool {
     ///
     /// The server does not report them.
     pub fn hits(&self) -> Result<Hits> {
-        self.hits.ok_or_else(|| unsaid("missing fields `queried_tokens`, `hit_tokens`", &json!(self)))
+        self.hits.ok_or_else(|| unreported("missing fields `queried_tokens`, `hit_tokens`", &json!(self)))
     }
 
     /// Returns whether no request and no retained sequence holds a block.
@@ -105,7 +105,7 @@ impl Pool {
 }
 
 /// Checks that a server which was started with `--kv-paged` pages its cache. One that runs unpaged could reach the
-/// goals and keep the guarantees of a paged cache, and nothing would be learned.
+/// goals and keep the guarantees of a paged cache, and the result would be meaningless.
 ///
 /// # Errors
 ///
@@ -119,7 +119,9 @@ pub fn must_be_paged(server: &Server) -> Result<()> {
     };
     match is_paged {
         true => Ok(()),
-        false => Err(Error::no("the server runs unpaged in spite of `--kv-paged`: nothing would be learned")),
+        false => {
+            Err(Error::no("the server runs unpaged despite `--kv-paged`; the result would be meaningless"))
+        }
     }
 }
 
@@ -139,7 +141,7 @@ pub fn must_have_own_windows(server: &Server) -> Result<()> {
     match are_own {
         true => Ok(()),
         false => Err(Error::no(
-            "the layers with a sliding window have no blocks of their own: nothing would be learned",
+            "the layers with a sliding window have no blocks of their own; the result would be meaningless",
         )),
     }
 }
@@ -166,7 +168,7 @@ fn says_own_windows(server: &Server) -> Result<bool> {
 /// Words of the log of a server whose layers with a sliding window have blocks of their own.
 const OWN_WINDOWS: &str = "--kv-paged: the layers with a sliding window of";
 
-fn unsaid(what: &str, found: &Value) -> Error {
+fn unreported(what: &str, found: &Value) -> Error {
     Error::no(format!("the server does not say what is in its pool: {what}"))
         .detail(format!("expected `kv_pool` with its counts in /props; found {found}"))
         .hint("cargo xtask build --variant paged")
@@ -207,9 +209,9 @@ mod tests {
 
     #[test]
     fn a_pool_is_read_and_what_is_new_in_it_does_no_harm() {
-        let mut said = example();
-        said["new"] = 1.into();
-        let pool = Pool::of_props(&json!({ "kv_pool": said })).unwrap();
+        let mut report = example();
+        report["new"] = 1.into();
+        let pool = Pool::of_props(&json!({ "kv_pool": report })).unwrap();
         assert_eq!((pool.block_count, pool.block_size, pool.blocks_used_peak), (16, 64, 9));
         assert_eq!(pool.hits().unwrap(), Hits { queried_tokens: 500, hit_tokens: 200 });
         assert!((pool.filled() - 0.75).abs() < 1e-9);
@@ -219,14 +221,14 @@ mod tests {
 
     #[test]
     fn blocks_of_windows_are_in_use_too() {
-        let mut said = example();
-        assert!(Pool::parse(&said).unwrap().is_at_rest());
-        said["window_blocks_used"] = 2.into();
-        let pool = Pool::parse(&said).unwrap();
+        let mut report = example();
+        assert!(Pool::parse(&report).unwrap().is_at_rest());
+        report["window_blocks_used"] = 2.into();
+        let pool = Pool::parse(&report).unwrap();
         assert!(!pool.is_at_rest());
         assert!(pool.to_string().contains("3 evicted so far, 2 blocks of windows used, 200 of"), "{pool}");
-        said["window_blocks_used"] = "2".into();
-        assert!(Pool::parse(&said).is_err());
+        report["window_blocks_used"] = "2".into();
+        assert!(Pool::parse(&report).is_err());
     }
 
     #[test]
@@ -244,9 +246,9 @@ mod tests {
 
     #[test]
     fn a_server_with_several_keys_says_no_hits() {
-        let mut said = without("hit_tokens");
-        said.as_object_mut().unwrap().remove("queried_tokens");
-        let pool = Pool::parse(&said).unwrap();
+        let mut report = without("hit_tokens");
+        report.as_object_mut().unwrap().remove("queried_tokens");
+        let pool = Pool::parse(&report).unwrap();
         assert!(pool.hits().unwrap_err().to_string().contains("`hit_tokens`"));
     }
 

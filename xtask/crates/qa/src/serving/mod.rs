@@ -49,7 +49,7 @@ pub struct TimedServing {
     /// Threads of each program under test; default: the idle cores.
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Measure even on a busy machine; the report says so.
+    /// Measure even on a busy machine; this is noted in the report.
     #[arg(long, conflicts_with = "record")]
     pub busy_anyway: bool,
 }

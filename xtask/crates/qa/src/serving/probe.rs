@@ -100,8 +100,8 @@ pub fn measure<const N: usize>(run: Run, keys: [&str; N]) -> Result<[f64; N]> {
 }
 
 fn parse(stdout: &[u8], key: &str) -> Option<f64> {
-    let said: Value = serde_json::from_slice(stdout).ok()?;
-    said.get(key)?.as_f64().filter(|number| *number > 0.0)
+    let report: Value = serde_json::from_slice(stdout).ok()?;
+    report.get(key)?.as_f64().filter(|number| *number > 0.0)
 }
 
 /// Compiles `program`, unless the record beside it has these `inputs` and its own digest.
@@ -163,6 +163,6 @@ mod tests {
     #[test]
     fn only_a_positive_number_was_measured() {
         assert_eq!(parse(b"{\"ms\":1500.0}", "ms"), Some(1500.0));
-        assert!([&b"{\"ms\":0.0}"[..], b"{}", b"nothing"].iter().all(|said| parse(said, "ms").is_none()));
+        assert!([&b"{\"ms\":0.0}"[..], b"{}", b"nothing"].iter().all(|stdout| parse(stdout, "ms").is_none()));
     }
 }

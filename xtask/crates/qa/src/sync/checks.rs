@@ -8,7 +8,7 @@ use espalier_core::config::pins::{Pins, Variant};
 use espalier_core::context::Context;
 use espalier_core::error::Result;
 use espalier_dist::build;
-use espalier_dist::which::Which;
+use espalier_dist::build_args::Which;
 use espalier_patches::lint;
 use espalier_patches::lock;
 

@@ -9,7 +9,7 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::unverified::verification_of_pin;
 use espalier_patches::report::generation::{PatchOnGeneration, summary};
-use espalier_patches::report::status::Place;
+use espalier_patches::report::status::ReportedTree;
 use espalier_patches::stack::Stack;
 use espalier_patches::{lock_file, prove};
 
@@ -43,7 +43,7 @@ pub fn describe(
     Stack::read(&context.layout, pins, variant)?.fetch(context, &store)?;
     let proof = prove::prove_generation(context, &pin.name, None)?;
     let patches = prove::patches_on(context, &pin.name)?;
-    let place = |pin: &Pin| Place::new(&pin.revision, pin.tree, verification_of_pin(&store, pin.tree));
+    let place = |pin: &Pin| ReportedTree::new(&pin.revision, pin.tree, verification_of_pin(&store, pin.tree));
     Ok(SyncReport {
         upstream: pin.upstream.clone(),
         old: place(base),

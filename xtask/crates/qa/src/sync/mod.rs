@@ -42,8 +42,8 @@ pub struct Options {
     /// Target: tag, branch or commit id, also `v1.0~3`.
     #[arg(long, value_name = "REF", required_unless_present = "since")]
     pub to: Option<String>,
-    /// Check a move that the files on disk have already, as after `rebase --continue`, and write its report: the state
-    /// before it is this commit of this repository. With a variant on a generation: check that generation.
+    /// Check a move already made on disk, for example by `rebase --continue`, and write its report; COMMIT is the state
+    /// before the move. With a variant on a generation: check that generation.
     #[arg(long, value_name = "COMMIT", conflicts_with_all = ["to", "dry_run"])]
     pub since: Option<String>,
     /// The series, and the source of the target.

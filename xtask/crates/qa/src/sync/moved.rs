@@ -1,4 +1,4 @@
-//! `sync --since`: the checks and the report of a move that the files on disk have already.
+//! `sync --since`: the checks and the report of a move already made on disk.
 //!
 //! A move with a conflict ends in `rebase --continue`, which writes the new pin. Here it is held to what `sync --to`
 //! requires: the same checks, proof and report. A generation moves in `pins.toml`, and is held to the same
@@ -22,7 +22,7 @@ use espalier_patches::prove::{self, PinProof};
 use espalier_patches::rebase::refuse_unverified;
 use espalier_patches::report::range_diff::settled;
 use espalier_patches::report::rebase::Fate;
-use espalier_patches::report::status::{Place, StatusReport};
+use espalier_patches::report::status::{ReportedTree, StatusReport};
 use espalier_patches::stack::Stack;
 use espalier_patches::status;
 use espalier_series::{Patch, PatchProof};
@@ -129,8 +129,8 @@ fn describe_move(
     let classes = status::report_on_pin(before, &variant.name, &tip)?;
     Ok(SyncReport {
         upstream: new.upstream.clone(),
-        old: Place::new(&old.revision, old.tree, verification_of_pin(&store, old.tree)),
-        new: Place::new(&new.revision, new.tree, tip.verification),
+        old: ReportedTree::new(&old.revision, old.tree, verification_of_pin(&store, old.tree)),
+        new: ReportedTree::new(&new.revision, new.tree, tip.verification),
         patches: moved_patches((before, context), &proven, &classes)?,
         uncompared: uncompared(since, &proven),
         proof: proven.proof,

@@ -7,7 +7,7 @@ use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::project::root;
 use espalier_dist::sys::compilers;
 
-use crate::test::tested::{self, BUILDS, Digests, PARTS, Part, REPOSITORY};
+use crate::test::tested::{self, BUILDS, Digests, PARTS, REPOSITORY, UnitTestPart};
 
 /// The step whose tests are tracked in parts.
 const UNIT: &str = "unit";
@@ -45,7 +45,7 @@ impl Inputs {
     }
 
     /// Returns the parts of the step `unit` that have to run, and why. Without `--changed` these are all parts.
-    pub(super) fn due_parts(&self, context: &Context) -> Result<Vec<(Part, String)>> {
+    pub(super) fn due_parts(&self, context: &Context) -> Result<Vec<(UnitTestPart, String)>> {
         let mut due = Vec::new();
         for part in PARTS.iter().chain([&REPOSITORY]) {
             let reason = self.compare(context, part.name, &part.inputs(&self.project))?;

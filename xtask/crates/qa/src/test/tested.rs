@@ -75,7 +75,7 @@ pub const BUILDS: [&str; 2] = ["paged", "stock"];
 
 /// Tests that can be run alone: a part of the step `unit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct UnitTestPart {
     /// Name under which its result is recorded.
     pub name: &'static str,
     /// Workspace package of the tests.
@@ -85,12 +85,12 @@ pub struct Part {
     reads: &'static [Paths],
 }
 
-const fn part(name: &'static str, package: &'static str, reads: &'static [Paths]) -> Part {
-    Part { name, package, reading_the_repository: false, reads }
+const fn part(name: &'static str, package: &'static str, reads: &'static [Paths]) -> UnitTestPart {
+    UnitTestPart { name, package, reading_the_repository: false, reads }
 }
 
 /// All tests. End-to-end tests that read files of the repository besides the tool's sources are in [`REPOSITORY`].
-pub const PARTS: [Part; 11] = [
+pub const PARTS: [UnitTestPart; 11] = [
     part("unit-kernels", "espalier-kernels", &[CARGO, &["kernels", "docs/design/kv-parity.md"]]),
     // One of its tests compiles the mailbox of the overlay.
     part("unit-front", "espalier-front", &[CARGO, &["front", "overlay/front"]]),
@@ -119,14 +119,14 @@ pub const PARTS: [Part; 11] = [
 ];
 
 /// Those of the tool's tests that read the repository; any changed file may be an input of one of them.
-pub const REPOSITORY: Part = Part {
+pub const REPOSITORY: UnitTestPart = UnitTestPart {
     name: "unit-repository",
     package: "espalier-qa",
     reading_the_repository: true,
     reads: &[EVERYTHING],
 };
 
-impl Part {
+impl UnitTestPart {
     /// Returns its inputs among `project`, the digests of all files.
     #[must_use]
     pub fn inputs(&self, project: &Digests) -> Digests {

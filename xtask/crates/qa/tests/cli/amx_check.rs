@@ -77,14 +77,14 @@ def case(name, amx_is):
 print('\\n'.join(amx.conclusions([case('near', 1.4)])))
 print('\\n'.join(amx.conclusions([case('near', 1.4), case('far', 1.6)])))
 ";
-    let said = python(&["-c", script]);
+    let output = python(&["-c", script]);
     assert!(
-        said.contains(
+        output.contains(
             "gate, largest: AMX / plain distance to the reference: median 1.40, most 1.40: rounding"
         )
     );
-    assert!(said.contains("NOT EXPLAINED by rounding alone in far, 5 sequences (1.60)"), "{said}");
-    assert!(!said.contains("near, 5 sequences"), "{said}");
+    assert!(output.contains("NOT EXPLAINED by rounding alone in far, 5 sequences (1.60)"), "{output}");
+    assert!(!output.contains("near, 5 sequences"), "{output}");
 }
 
 #[test]

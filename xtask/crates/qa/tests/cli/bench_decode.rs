@@ -80,12 +80,12 @@ fn a_variant_on_a_generation_is_compared_with_stock_there() {
 
 #[test]
 fn slow_decoding_and_slow_prompts_fail() {
-    let said = bench(&with_probe(1.25, 0.5), "q8_0", &[]).code(1);
+    let output = bench(&with_probe(1.25, 0.5), "q8_0", &[]).code(1);
     for expected in [
         "not good: q8_0, 8 sequences: decoding at 1.25x stock; expected 1.30x",
         "not good: q8_0, 8 sequences: prompts at 0.50x stock; expected 0.97x",
     ] {
-        assert!(said.stdout.contains(expected), "{expected}: {said}");
+        assert!(output.stdout.contains(expected), "{expected}: {output}");
     }
 }
 
@@ -94,13 +94,13 @@ fn a_measurement_that_fails_leaves_no_model_behind() {
     // A rate of 0 is an error.
     let project = with_probe(0.0, 1.0);
     let model = project.path("target/espalier/bench/model.gguf");
-    let said = bench(&project, "q8_0", &[]).code(3);
-    assert!(said.stderr.contains("printed no `decode_tps_median`"), "{said}");
+    let output = bench(&project, "q8_0", &[]).code(3);
+    assert!(output.stderr.contains("printed no `decode_tps_median`"), "{output}");
     assert!(!model.exists() && model.parent().unwrap().is_dir());
 }
 
 #[test]
 fn a_build_without_a_manifest_is_not_measured() {
-    let said = bench(&gated(), "q8_0", &[]).code(2);
-    assert!(said.stderr.contains("stock-cpu-native is not built"), "{said}");
+    let output = bench(&gated(), "q8_0", &[]).code(2);
+    assert!(output.stderr.contains("stock-cpu-native is not built"), "{output}");
 }

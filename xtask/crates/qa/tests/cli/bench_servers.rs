@@ -70,17 +70,18 @@ fn our_server_runs_with_each_size_for_snapshots() {
 
 #[test]
 fn a_cache_that_finds_nothing_fails() {
-    let said = bench(&with_fakes("has our option, finds nothing"), PREFIXES, &[]).code(1);
+    let output = bench(&with_fakes("has our option, finds nothing"), PREFIXES, &[]).code(1);
     let expected =
         "not good: 200 tokens of 300 shared, paged: 300 tokens computed for a prompt from the third one on";
-    assert!(said.stdout.contains(expected), "{said}");
+    assert!(output.stdout.contains(expected), "{output}");
 }
 
 #[test]
 fn a_server_that_reports_no_counts_is_not_measured() {
-    let said = bench(&with_fakes("has our option, says no prompt_n"), PREFIXES, &["--only", "paged"]).code(1);
-    assert!(said.stderr.contains("a stream ended without timings"), "{said}");
-    assert!(said.stderr.contains("server under test `paged`"), "{said}");
+    let output =
+        bench(&with_fakes("has our option, says no prompt_n"), PREFIXES, &["--only", "paged"]).code(1);
+    assert!(output.stderr.contains("a stream ended without timings"), "{output}");
+    assert!(output.stderr.contains("server under test `paged`"), "{output}");
 }
 
 /// It continues in its slots, so that it could reach the goals of both benches.
@@ -88,8 +89,8 @@ fn a_server_that_reports_no_counts_is_not_measured() {
 fn a_server_that_runs_unpaged_is_not_measured() {
     let project = with_fakes("has our option, runs unpaged");
     for words in [PREFIXES, "turns --users 2 --turns 3"] {
-        let said = bench(&project, words, &["--only", "paged"]).code(1);
-        assert!(said.stderr.contains("the server runs unpaged in spite of `--kv-paged`"), "{said}");
+        let output = bench(&project, words, &["--only", "paged"]).code(1);
+        assert!(output.stderr.contains("the server runs unpaged despite `--kv-paged`"), "{output}");
     }
 }
 
@@ -106,10 +107,10 @@ fn a_turn_continues_the_one_before() {
 #[test]
 fn impossible_workloads_are_refused_before_anything_is_measured() {
     let project = with_fakes("has our option");
-    let said = project.run(&["bench", "prefixes", "--shared", "100,2200"]).code(2);
-    assert!(said.stderr.contains("`--shared 2200` leaves no other token of a prompt of 2200"), "{said}");
-    let said = project.run(&["bench", "prefixes", "--kv-snapshots", "8M,16M"]).code(2);
-    assert!(said.stderr.contains("`--kv-snapshots` has an effect only on a model with"), "{said}");
-    let said = project.run(&["bench", "turns", "--turns", "1"]).code(2);
-    assert!(said.stderr.contains("`--turns` at least 2"), "{said}");
+    let output = project.run(&["bench", "prefixes", "--shared", "100,2200"]).code(2);
+    assert!(output.stderr.contains("`--shared 2200` leaves no other token of a prompt of 2200"), "{output}");
+    let output = project.run(&["bench", "prefixes", "--kv-snapshots", "8M,16M"]).code(2);
+    assert!(output.stderr.contains("`--kv-snapshots` has an effect only on a model with"), "{output}");
+    let output = project.run(&["bench", "turns", "--turns", "1"]).code(2);
+    assert!(output.stderr.contains("`--turns` at least 2"), "{output}");
 }

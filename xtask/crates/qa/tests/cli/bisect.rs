@@ -142,13 +142,13 @@ fn a_series_that_is_not_exact_at_the_pin_is_not_bisected() {
     let project = Project::new();
     project.edit("patches/paged/0002-say-what-is-counted.patch", "// words", "// WORDS");
     let upstream = moved_upstream(&project, &[GREETING_GOES]);
-    let said = bisect(&project, &upstream, &[]).code(1);
-    let lines: Vec<&str> = said.stderr.lines().collect();
+    let output = bisect(&project, &upstream, &[]).code(1);
+    let lines: Vec<&str> = output.stderr.lines().collect();
     assert_eq!(
         lines[0],
         "error: the series is not exact at the good end, the pin v1.0; nothing was bisected"
     );
-    assert!(lines[1].starts_with("  patches/paged/0002-say-what-is-counted.patch: "), "{said}");
+    assert!(lines[1].starts_with("  patches/paged/0002-say-what-is-counted.patch: "), "{output}");
     assert_eq!(
         lines[2..],
         [
@@ -250,11 +250,11 @@ fn shallow_clone(project: &Project, upstream: &Path, depth: &str) -> std::path::
 fn a_shallow_clone_that_has_the_pin() {
     let project = Project::new();
     let upstream = moved_upstream(&project, &[COUNT_MOVES, GREETING_GOES]);
-    let said = bisect(&project, &shallow_clone(&project, &upstream, "3"), &[]).code(1).stdout;
+    let stdout = bisect(&project, &shallow_clone(&project, &upstream, "3"), &[]).code(1).stdout;
     let whole = Project::new();
     let whole = bisect(&whole, &moved_upstream(&whole, &[COUNT_MOVES, GREETING_GOES]), &[]).code(1).stdout;
-    assert_eq!(said, whole);
-    assert!(said.contains("2 commits of hello from v1.0 to main"), "{said}");
+    assert_eq!(stdout, whole);
+    assert!(stdout.contains("2 commits of hello from v1.0 to main"), "{stdout}");
 }
 
 #[test]

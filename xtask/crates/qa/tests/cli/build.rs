@@ -72,7 +72,7 @@ fn the_second_time_does_nothing() {
          Locking paged in espalier.lock: tree de46f1d3b83f10c314ca9b80b13525f58bab212d
      Configuring paged-cpu-native
        Compiling paged-cpu-native
-          Smoked paged-cpu-native: completion "grows", chat "green" in [TIME]
+          Tested paged-cpu-native: completion "grows", chat "green" in [TIME]
         Finished paged-cpu-native in target/espalier/dist/paged-cpu-native
     "#);
     let before = files::times(project.root());
@@ -328,12 +328,12 @@ fn run_command(project: &Project, log: &str) -> String {
 fn dry_run_says_the_commands_that_the_run_then_calls() {
     let project = Project::new();
     let more = ["--no-smoke", "--jobs", "1"];
-    let said = ["configure", "compile"].map(|kind| steps(&project, &more, kind));
+    let output = ["configure", "compile"].map(|kind| steps(&project, &more, kind));
     assert_eq!(steps(&project, &more, "smoke"), [""; 0]);
     assert_eq!(steps(&project, &[], "smoke").len(), 1);
     project.run_build(&[&["build"], &more[..]].concat()).success();
-    assert_eq!(said[0], [run_command(&project, "configure-paged-cpu-native")]);
-    assert_eq!(said[1], [run_command(&project, "build-paged-cpu-native")]);
+    assert_eq!(output[0], [run_command(&project, "configure-paged-cpu-native")]);
+    assert_eq!(output[1], [run_command(&project, "build-paged-cpu-native")]);
 }
 
 /// An edit of the tree makes it out of date, although the run itself would refuse the edit.

@@ -29,7 +29,7 @@ fn a_good_tip_passes_every_level_and_the_pin_can_move() {
      Configuring canary.paged-cpu-native
           Trying build
        Compiling canary.paged-cpu-native
-          Smoked canary.paged-cpu-native: completion "grows", chat "green" in [TIME]
+          Tested canary.paged-cpu-native: completion "grows", chat "green" in [TIME]
         Finished canary.paged-cpu-native in target/espalier/dist/canary.paged-cpu-native
     "#);
     let project = &watched.project;
@@ -75,11 +75,11 @@ fn an_overlay_file_in_the_way_is_drift_with_one_issue() {
     let good = watched.tip();
     files::write(&watched.upstream.join("espalier/note.txt"), "upstream's\n");
     git::commit(&watched.upstream, "Note");
-    let said = watched.keep_issues().code(1);
+    let output = watched.keep_issues().code(1);
     let status = "  status    FAILED       3 of 3 patches are exact; 1 overlay file is in the way";
     let next = format!("next: the pin can move: cargo xtask sync --to {good}");
     for words in [status, "`overlay/extra/espalier/note.txt` would replace", next.as_str()] {
-        assert!(said.stdout.contains(words), "{words}\n{said}");
+        assert!(output.stdout.contains(words), "{words}\n{output}");
     }
     watched.keep_issues().code(1);
     assert_eq!(watched.titles("open"), ["paged: status fails on hello's tip"]);

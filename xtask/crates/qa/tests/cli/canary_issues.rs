@@ -62,8 +62,8 @@ fn the_command_in_an_issue_shows_what_it_is_about() {
     let body = watched.server.issues()[0]["body"].as_str().unwrap().to_string();
     let (_, command) = body.split_once("See it here with `cargo xtask ").unwrap();
     let words: Vec<&str> = command.split('`').next().unwrap().split(' ').collect();
-    let said = watched.project.fresh_clone("clone").run(&words).code(1);
-    assert!(said.stdout.contains("conflict  patches/paged/0001-greet-more-warmly.patch"), "{said}");
+    let output = watched.project.fresh_clone("clone").run(&words).code(1);
+    assert!(output.stdout.contains("conflict  patches/paged/0001-greet-more-warmly.patch"), "{output}");
 }
 
 #[test]

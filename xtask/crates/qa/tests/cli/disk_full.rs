@@ -88,9 +88,9 @@ fn a_full_disk_at_every_step_of_fetch_and_apply() {
     for kib in (4..=240).step_by(12) {
         let project = Project::new();
         let outputs = twice(&project, &format!("size={kib}k"), &["apply"]);
-        let said = outputs[0].stderr.lines().find(|line| line.starts_with("error: ")).map(String::from);
+        let error = outputs[0].stderr.lines().find(|line| line.starts_with("error: ")).map(String::from);
         if assert_full_then_well(&project, kib, outputs) {
-            places.extend(said.map(|said| said.split('`').next().unwrap().to_string()));
+            places.extend(error.map(|error| error.split('`').next().unwrap().to_string()));
         }
     }
     assert!(places.len() >= 3, "too few places were tried: {places:?}");

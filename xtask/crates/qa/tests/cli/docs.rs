@@ -15,8 +15,8 @@ const FILE: &str = FILES[1];
 
 #[test]
 fn the_committed_files_are_those_of_the_command_line() {
-    let said = Project::new().run(&["--json", "docs", "--dry-run"]).success().json();
-    let files: Vec<(&str, &str)> = said["files"].as_array().unwrap().iter().map(file_and_text).collect();
+    let report = Project::new().run(&["--json", "docs", "--dry-run"]).success().json();
+    let files: Vec<(&str, &str)> = report["files"].as_array().unwrap().iter().map(file_and_text).collect();
     assert_eq!(Vec::from_iter(files.iter().map(|(file, _)| *file)), FILES);
     for (file, text) in files {
         let committed = std::fs::read_to_string(files::of_this_repository(file)).unwrap();
@@ -34,8 +34,8 @@ fn they_are_written_and_then_up_to_date() {
     let lines = |line: fn(&str) -> String| FILES.map(line).join("\n");
     assert_eq!(project.run(&["docs"]).success().stdout.trim_end(), lines(|file| format!("wrote {file}")));
     for again in [&["docs"][..], &["docs", "--check"]] {
-        let said = project.run(again).success();
-        assert_eq!(said.stdout.trim_end(), lines(|file| format!("{file} is up to date")));
+        let output = project.run(again).success();
+        assert_eq!(output.stdout.trim_end(), lines(|file| format!("{file} is up to date")));
     }
     project.run(&["test", "--only", "docs"]).success();
 }

@@ -6,7 +6,7 @@ use super::support::{Project, files, program_path};
 #[test]
 fn missing_parts_and_their_fixes() {
     let registries = Registries::new();
-    let said = registries.run(&["doctor", "gpu"]).code(1);
+    let output = registries.run(&["doctor", "gpu"]).code(1);
     for line in [
         "\ngpu: missing\n",
         "  missing  C++ compiler",
@@ -14,24 +14,25 @@ fn missing_parts_and_their_fixes() {
         "  missing  to run it, soft: a GPU in software",
         "  next: cargo xtask toolchain gpu",
     ] {
-        assert!(said.stdout.contains(line), "no {line:?} in\n{said}");
+        assert!(output.stdout.contains(line), "no {line:?} in\n{output}");
     }
     assert_eq!(registries.asked(), "");
     registries.run(&["toolchain", "gpu"]).success();
-    let said = registries.run(&["doctor", "gpu"]).code(1);
-    assert!(said.stdout.contains("  there    toolchain gpu: target/toolchains/gpu-"), "{said}");
-    assert!(!said.stdout.contains("next: cargo xtask toolchain"), "{said}");
+    let output = registries.run(&["doctor", "gpu"]).code(1);
+    assert!(output.stdout.contains("  there    toolchain gpu: target/toolchains/gpu-"), "{output}");
+    assert!(!output.stdout.contains("next: cargo xtask toolchain"), "{output}");
 }
 
 #[test]
 fn a_machine_that_has_it_all() {
     let project = Project::new();
-    let said = project.run_build(&["doctor", "cpu-native"]).success();
+    let output = project.run_build(&["doctor", "cpu-native"]).success();
     assert!(
-        said.stdout.starts_with("this machine: ") && said.stdout.trim_end().ends_with("\ncpu-native: ready"),
-        "{said}"
+        output.stdout.starts_with("this machine: ")
+            && output.stdout.trim_end().ends_with("\ncpu-native: ready"),
+        "{output}"
     );
-    assert!(said.stdout.contains("\n  there    cmake: "), "{said}");
+    assert!(output.stdout.contains("\n  there    cmake: "), "{output}");
     assert!(!project.path("target").exists());
     project
         .run(&["doctor", "cuda99"])
@@ -55,9 +56,9 @@ fn without_npm_the_missing_features_are_reported() {
     let project = Project::new();
     let without =
         program_path::only(&project.beside("bin"), &["git", "cmake", "ninja", "cc", "c++", "python3"]);
-    let said = project.run_with_path(&["doctor", "cpu-native"], without.as_os_str());
-    assert!(said.stdout.contains("\n  lacks    npm: builds have no chat page at `/`"), "{said}");
+    let output = project.run_with_path(&["doctor", "cpu-native"], without.as_os_str());
+    assert!(output.stdout.contains("\n  lacks    npm: builds have no chat page at `/`"), "{output}");
     files::write_script(&project.beside("bin/npm"), "true");
-    let said = project.run_with_path(&["doctor", "cpu-native"], without.as_os_str());
-    assert!(!said.stdout.contains("npm"), "{said}");
+    let output = project.run_with_path(&["doctor", "cpu-native"], without.as_os_str());
+    assert!(!output.stdout.contains("npm"), "{output}");
 }

@@ -353,9 +353,9 @@ fn documented_commands_run_on_this_repository() {
         if ran.contains(&words) {
             continue;
         }
-        let said = copy.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
-        assert_eq!(said.code, Some(0), "{page}: cargo xtask {}\n{said}", words.join(" "));
-        assert_eq!(copy.kept(), "", "{page}: cargo xtask {}\n{said}", words.join(" "));
+        let output = copy.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(output.code, Some(0), "{page}: cargo xtask {}\n{output}", words.join(" "));
+        assert_eq!(copy.kept(), "", "{page}: cargo xtask {}\n{output}", words.join(" "));
         ran.push(words);
     }
     for command in ["bisect", "edit", "lint", "newest", "prove", "rebase", "status", "sync"] {
@@ -373,14 +373,14 @@ fn this_repository_can_move_its_own_pin() {
     for variant in MOVED.into_iter().take(support::count(MORE, MOVES)) {
         let words = at_present_pin(shown.clone(), &["--json", "--variant", variant]);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let said = copy.run(&words).success().json();
-        assert_eq!(said["written"], true, "{said}");
-        let patches = said["patches"].as_array().unwrap();
+        let report = copy.run(&words).success().json();
+        assert_eq!(report["written"], true, "{report}");
+        let patches = report["patches"].as_array().unwrap();
         // The siblings of generations stay.
         let mut all = files::list(&copy.root().join("patches"));
         all.retain(|name| !name.contains('@'));
-        assert_eq!(patches.len(), all.len(), "{said}");
-        assert!(patches.iter().all(|patch| patch["fate"] == "unchanged"), "{said}");
+        assert_eq!(patches.len(), all.len(), "{report}");
+        assert!(patches.iter().all(|patch| patch["fate"] == "unchanged"), "{report}");
     }
     assert_eq!(copy.kept(), "");
 }

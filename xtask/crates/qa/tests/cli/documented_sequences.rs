@@ -110,8 +110,8 @@ impl Step {
         let pin = OwnCopy::pin();
         let words = words(command);
         let words: Vec<&str> = words.iter().map(|word| if word == "PIN" { &*pin } else { &**word }).collect();
-        let said = copy.run(&words);
-        assert_eq!(said.code, Some(code), "cargo xtask {command}\n{said}");
+        let output = copy.run(&words);
+        assert_eq!(output.code, Some(code), "cargo xtask {command}\n{output}");
     }
 }
 

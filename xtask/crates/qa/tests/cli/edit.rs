@@ -19,7 +19,7 @@ fn made_with_one_commit_a_patch() {
       next: cargo xtask export paged    # writes the patches
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-          Making target/espalier/edit/paged
+        Creating target/espalier/edit/paged
     ");
     let folder = edit_folder(&project, "paged");
     let log = git::git(&folder, &["log", "--format=%s|%an <%ae>|%ai|%D", "edit/paged"]);
@@ -167,15 +167,15 @@ fn every_repository_before_is_kept_whole() {
     files::write(&folder.join("build/hello"), "built\n");
     for round in ["1", "2"] {
         project.run(&["trailers", "--overwrite", "--set", &format!("Drop-when: {round}")]).success();
-        let kept = format!("Keeping target/espalier/edit-before/paged.{round}: what was there");
+        let kept = format!("Backed up the previous repository to target/espalier/edit-before/paged.{round} ");
         project.run(&["edit"]).success().says(&[&kept]);
     }
     let before = project.path("target/espalier/edit-before/paged.1");
     assert!(before.join("build/hello").exists() && !folder.join("build").exists());
     assert_eq!(git::git(&before, &["log", "-1", "--format=%s"]), "Ignore what is built");
     assert_eq!(git::git(&before, &["log", "-1", "--format=%s", "HEAD@{1}"]), "Draft");
-    let said = project.run(&["gc"]).success().stdout;
-    assert!(said.contains("edit-before/paged.1: an edit repository that was replaced"), "{said}");
+    let stdout = project.run(&["gc"]).success().stdout;
+    assert!(stdout.contains("edit-before/paged.1: an edit repository that was replaced"), "{stdout}");
     assert!(!before.exists() && folder.exists());
 }
 
@@ -403,7 +403,7 @@ fn new_offers_a_message() {
       next: cargo xtask export paged    # writes the patch
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-          Making target/espalier/edit/paged
+        Creating target/espalier/edit/paged
     ");
     let folder = edit_folder(&project, "paged");
     insta::assert_snapshot!(git::git(&folder, &["config", "commit.template"]), @".git/espalier-commit-template");
@@ -466,16 +466,16 @@ fn new_refuses_a_subject() {
 #[test]
 fn the_way_to_the_repository_from_elsewhere() {
     let project = Project::new();
-    let said = |folder: &Path| {
+    let edit_in = |folder: &Path| {
         let mut command = project.command(&["edit"]);
         command.current_dir(folder);
         project.finish(command).success().stdout
     };
     project.run(&["edit"]).success();
     let git = |folder: &str| format!("next: git -C {folder}target/espalier/edit/paged rebase -i ");
-    assert!(said(&project.path("patches/paged")).contains(&git("../../")));
-    assert!(said(project.root().parent().unwrap()).contains(&git("project/")));
-    assert!(said(&project.beside("home")).contains(&git("[ROOT]/")));
+    assert!(edit_in(&project.path("patches/paged")).contains(&git("../../")));
+    assert!(edit_in(project.root().parent().unwrap()).contains(&git("project/")));
+    assert!(edit_in(&project.beside("home")).contains(&git("[ROOT]/")));
     let build_in_ci = || {
         let mut command = project.command(&["build"]);
         command.current_dir(project.path("ci"));
@@ -517,8 +517,8 @@ fn the_overlay_is_in_the_work_tree_and_in_no_patch() {
     // A file that the user put there is kept, and reported.
     std::fs::remove_file(&note).unwrap();
     files::write(&note, "mine\n");
-    let said = project.run(&["edit"]).success();
-    said.says(&["`espalier/note.txt` in the edit repository is not `overlay/extra/espalier/note.txt`"]);
+    let output = project.run(&["edit"]).success();
+    output.says(&["`espalier/note.txt` in the edit repository is not `overlay/extra/espalier/note.txt`"]);
     assert_eq!(std::fs::read_to_string(&note).unwrap(), "mine\n");
     std::fs::remove_file(&note).unwrap();
     project.run(&["edit"]).success();

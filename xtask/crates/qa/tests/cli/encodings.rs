@@ -123,8 +123,8 @@ fn a_byte_order_mark_hides_no_header() {
     let path = project.beside("wide 1.patch");
     let wide: Vec<u8> = mail.encode_utf16().flat_map(u16::to_le_bytes).collect();
     files::write(&path, wide);
-    let said = project.run(&["import", "../wide 1.patch"]).code(2);
-    said.says(&["wide 1.patch is UTF-16", "iconv -f UTF-16 -t UTF-8 '../wide 1.patch' >converted.patch"]);
+    let output = project.run(&["import", "../wide 1.patch"]).code(2);
+    output.says(&["wide 1.patch is UTF-16", "iconv -f UTF-16 -t UTF-8 '../wide 1.patch' >converted.patch"]);
 }
 
 /// The printed command names the file as seen from the current folder.
@@ -133,8 +133,8 @@ fn the_printed_conversion_can_be_run() {
     let project = started();
     let head: &[u8] = b"Description: F\xfcr alle\nAuthor: Jane <j@x>\n\n";
     files::write(&project.beside("latin 1.diff"), [head, DIFF].concat());
-    let said = project.run(&["import", "../latin 1.diff"]).code(2);
-    let (_, command) = said.stderr.split_once("convert what stands above its diff: ").unwrap();
+    let output = project.run(&["import", "../latin 1.diff"]).code(2);
+    let (_, command) = output.stderr.split_once("convert what stands above its diff: ").unwrap();
     let command = command.lines().next().unwrap();
     assert!(command.contains(" '../latin 1.diff' "), "{command}");
     let mut shell = std::process::Command::new("sh");

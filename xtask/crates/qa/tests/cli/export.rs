@@ -48,8 +48,8 @@ fn a_changed_overlay_file_is_named() {
     -- stderr --
     ");
     assert_eq!(project.read("espalier.lock"), lock);
-    let said = project.run(&["--json", "export"]).success().json();
-    assert_eq!(said["overlays"], serde_json::json!([NOTE]));
+    let report = project.run(&["--json", "export"]).success().json();
+    assert_eq!(report["overlays"], serde_json::json!([NOTE]));
     assert_settled(&project);
     assert!(!project.run(&["export"]).success().stdout.contains("overlay"));
 }

@@ -57,8 +57,8 @@ fn a_repository_that_names_its_base_as_before_is_used_as_it_is() {
         project.run(&["export", "child"]).success();
         let child = files::list(&project.path("patches/child"));
         assert_eq!(child, ["0001-greet-my-dear.patch", "0002-add-backwards.patch"]);
-        let said = project.run(&["edit", "child"]).success();
-        assert!(said.stdout.contains("there already, 2 commits of child"), "{said}");
+        let output = project.run(&["edit", "child"]).success();
+        assert!(output.stdout.contains("there already, 2 commits of child"), "{output}");
         assert_eq!(refs(), "border\nmade\nnext\npin\nseries");
         project.run(&["undo"]).success();
     }

@@ -49,7 +49,7 @@ fn no_network_and_no_npm() {
         Fetching hello v1.0 from npm node-llama-cpp@3.21.1
     error: no source served the pin `hello` (hello v1.0)
       expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
-      git https://espalier.invalid/x: git says: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
+      git https://espalier.invalid/x: git failed: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
       npm node-llama-cpp@3.21.1: could not run `npm`
         no such program on PATH
       next: check the address, the network and the proxy, then try it alone: git ls-remote https://espalier.invalid/x
@@ -229,7 +229,7 @@ fn a_bundle_that_is_cut_short() {
         Fetching hello v1.0 from path upstream.bundle
     error: no source served the pin `hello` (hello v1.0)
       expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
-      path upstream.bundle: git says: early EOF
+      path upstream.bundle: git failed: early EOF
         index-pack died
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
@@ -247,7 +247,7 @@ fn a_bundle_of_nothing() {
         Fetching hello v1.0 from path upstream.bundle
     error: no source served the pin `hello` (hello v1.0)
       expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
-      path upstream.bundle: git says: invalid gitfile format: upstream.bundle
+      path upstream.bundle: git failed: invalid gitfile format: upstream.bundle
         Could not read from remote repository.
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
@@ -365,11 +365,11 @@ fn a_server_that_breaks_off_is_reported_with_its_error() {
     std::fs::remove_file(broken.join(".git/objects").join(&blob[..2]).join(&blob[2..])).unwrap();
     let url = format!("file://{}", broken.display());
     let project = Project::with_sources(&[Source::Git(url)]);
-    let said = project.run(&["fetch"]).code(3);
-    let said = said.says(&[
-        "git says: ",
+    let output = project.run(&["fetch"]).code(3);
+    let output = output.says(&[
+        "git failed: ",
         &blob,
         "next: the server closed the connection: run the same command again",
     ]);
-    said.says_nothing_of("Enumerating");
+    output.says_nothing_of("Enumerating");
 }

@@ -11,12 +11,12 @@ const NOTICE: &str =
 /// Fetches, and asserts that the package is rejected with `words` and that nothing is left.
 #[track_caller]
 fn refused(sdist: &Sdist, code: i32, words: &[&str]) -> Output {
-    let said = sdist.fetch().code(code).says(&["no source served the pin `hello`", "  next: "]).says(words);
-    assert!(!said.stderr.contains("panicked"), "{said}");
+    let output = sdist.fetch().code(code).says(&["no source served the pin `hello`", "  next: "]).says(words);
+    assert!(!output.stderr.contains("panicked"), "{output}");
     sdist.assert_nothing_left();
     let beside = files::list(&sdist.project.beside(""));
     assert!(!beside.iter().any(|path| path.contains("evil")), "{beside:?}");
-    said
+    output
 }
 
 /// A package whose files are listed as `revision`, of a project that pins the commit before it.
@@ -37,9 +37,9 @@ fn newer(revision: &str) -> Sdist {
 fn the_files_are_the_pinned_tree_and_are_there_offline() {
     let sdist = Sdist::of_files();
     let tree = git::tree_of(&sdist.upstream, "HEAD");
-    let said = sdist.fetch().success().says(&["Unpacking the files of hello-py==1.0"]);
+    let output = sdist.fetch().success().says(&["Unpacking the files of hello-py==1.0"]);
     let lines = format!("hello v2.0 tree {tree} from pip hello-py==1.0\n{NOTICE}");
-    assert!(said.stdout.contains(&lines), "{said}");
+    assert!(output.stdout.contains(&lines), "{output}");
     let store = sdist.project.store();
     let commit = git::git(&store, &["rev-parse", &format!("refs/espalier/pin-commits/{tree}")]);
     let text = git::git(&store, &["cat-file", "commit", &commit]);
@@ -50,11 +50,11 @@ fn the_files_are_the_pinned_tree_and_are_there_offline() {
     let modes: Vec<&str> = modes.lines().filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(modes, ["120000", "100755", "100644"]);
     std::fs::remove_file(sdist.project.beside("served.tar.gz")).unwrap();
-    let said = sdist.run(&["--offline", "fetch"]).success();
-    assert!(said.stdout.contains("already there") && said.stdout.contains(NOTICE), "{said}");
+    let output = sdist.run(&["--offline", "fetch"]).success();
+    assert!(output.stdout.contains("already there") && output.stdout.contains(NOTICE), "{output}");
     assert_eq!(sdist.run(&["--offline", "--json", "fetch"]).json()["pins"][0]["verification"], "unverified");
-    let said = sdist.run(&["--offline", "status"]).success();
-    assert_eq!(said.stdout.matches(NOTICE).count(), 1, "{said}");
+    let output = sdist.run(&["--offline", "status"]).success();
+    assert_eq!(output.stdout.matches(NOTICE).count(), 1, "{output}");
     let json = sdist.run(&["--offline", "--json", "status"]).json();
     assert_eq!(
         (&json["pin"]["verification"], &json["tip"]["verification"]),
@@ -73,8 +73,8 @@ fn the_same_tree_from_a_repository_is_verified() {
     git::git(&sdist.upstream, &["tag", RELEASE]);
     sdist.project.edit("pins.toml", "../nowhere", sdist.upstream.to_str().unwrap());
     for command in ["fetch", "status"] {
-        let said = sdist.run(&[command]).success();
-        assert!(!said.stdout.contains("unverified"), "{said}");
+        let output = sdist.run(&[command]).success();
+        assert!(!output.stdout.contains("unverified"), "{output}");
     }
 }
 
@@ -171,24 +171,24 @@ fn with_another_default(sdist: &Sdist) {
 fn a_tip_of_files_is_there_offline_and_a_pin_can_move_to_it() {
     let sdist = newer(RELEASE);
     with_another_default(&sdist);
-    let said = sdist.run(&["status", "--variant", "paged", "--tip", RELEASE]).success();
+    let output = sdist.run(&["status", "--variant", "paged", "--tip", RELEASE]).success();
     assert!(
-        said.stdout.contains("patches are exact at hello v2.0") && said.stdout.contains(NOTICE),
-        "{said}"
+        output.stdout.contains("patches are exact at hello v2.0") && output.stdout.contains(NOTICE),
+        "{output}"
     );
     std::fs::remove_file(sdist.project.beside("served.tar.gz")).unwrap();
     for arguments in [&["status", "--tip", RELEASE][..], &["rebase", "--dry-run", "--to", RELEASE]] {
-        let said = sdist.run(&[&["--offline"], arguments, &["--variant", "paged"]].concat()).success();
-        assert_eq!(said.stdout.matches(NOTICE).count(), 1, "{said}");
+        let output = sdist.run(&[&["--offline"], arguments, &["--variant", "paged"]].concat()).success();
+        assert_eq!(output.stdout.matches(NOTICE).count(), 1, "{output}");
     }
-    let said = sdist.run(&["--offline", "rebase", "--to", RELEASE, "--variant", "paged"]).success();
-    assert!(said.stdout.contains(NOTICE), "{said}");
+    let output = sdist.run(&["--offline", "rebase", "--to", RELEASE, "--variant", "paged"]).success();
+    assert!(output.stdout.contains(NOTICE), "{output}");
     let tree = git::tree_of(&sdist.project.beside("away"), "HEAD");
     let pins = sdist.project.read("pins.toml");
     assert!(pins.contains(&format!("tag = \"v2.0\"\ntree = \"{tree}\"\n")), "{pins}");
     for command in [&["fetch"][..], &["status", "--variant", "paged"]] {
-        let said = sdist.run(&[&["--offline"], command].concat()).success();
-        assert_eq!(said.stdout.matches(NOTICE).count(), 1, "{said}");
+        let output = sdist.run(&[&["--offline"], command].concat()).success();
+        assert_eq!(output.stdout.matches(NOTICE).count(), 1, "{output}");
     }
 }
 
@@ -199,8 +199,8 @@ fn the_default_pin_does_not_move_to_an_unverified_tree() {
     let before = user_files(&sdist.project);
     sdist.run(&["status", "--tip", RELEASE]).success();
     for command in [&["rebase"][..], &["rebase", "--dry-run"], &["sync"]] {
-        let said = sdist.run(&[command, &["--to", RELEASE]].concat()).code(2);
-        said.says(&[
+        let output = sdist.run(&[command, &["--to", RELEASE]].concat()).code(2);
+        output.says(&[
             "the pin `hello` cannot move to v2.0",
             "unpacked files cannot confirm that",
             "next: use v2.0 as a generation, a pin with `generation-of = \"hello\"`: docs/guides/generations.md",
@@ -211,8 +211,8 @@ fn the_default_pin_does_not_move_to_an_unverified_tree() {
     // The same tree from upstream's objects.
     let clone = sdist.project.beside("away");
     git::git(&clone, &["tag", RELEASE]);
-    let said = sdist.run(&["rebase", "--to", RELEASE, "--from", clone.to_str().unwrap()]).success();
-    assert!(!said.stdout.contains("unverified"), "{said}");
+    let output = sdist.run(&["rebase", "--to", RELEASE, "--from", clone.to_str().unwrap()]).success();
+    assert!(!output.stdout.contains("unverified"), "{output}");
 }
 
 /// An edit of `pins.toml` can put the default pin there; its move is not reported as one that holds.
@@ -269,8 +269,8 @@ fn the_default_pin_does_not_move_to_what_only_files_have() {
     let pins = sdist.project.read("pins.toml");
     sdist.run(&["status", "--tip", RELEASE]).success();
     for more in [&["--dry-run"][..], &[]] {
-        let said = sdist.run(&[&["rebase", "--to", RELEASE], more].concat()).code(2);
-        said.says(&[
+        let output = sdist.run(&[&["rebase", "--to", RELEASE], more].concat()).code(2);
+        output.says(&[
             "the pin `hello` cannot move to v2.0",
             "has to be upstream's",
             "next: use v2.0 as a generation",

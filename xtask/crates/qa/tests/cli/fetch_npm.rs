@@ -62,8 +62,11 @@ fn the_release_of_the_pinned_tag_is_asked_for() {
     let project = project();
     let package = package(&project, MEMBER, &bundle(&project, &Upstream::shared().tree()));
     fetch(&project, &package).success().says(&["npm node-llama-cpp@3.21.1"]);
-    let said = std::fs::read_to_string(project.beside("arguments")).unwrap();
-    assert!(said.contains("--ignore-scripts") && said.ends_with("-- node-llama-cpp@3.21.1\n"), "{said}");
+    let output = std::fs::read_to_string(project.beside("arguments")).unwrap();
+    assert!(
+        output.contains("--ignore-scripts") && output.ends_with("-- node-llama-cpp@3.21.1\n"),
+        "{output}"
+    );
     project.run(&["--offline", "apply", "--check"]).success();
 }
 
@@ -79,8 +82,8 @@ fn a_mirror_that_serves_another_tree() {
     let bundle = project.beside("release.bundle");
     git::git(&repository, &["bundle", "create", "--quiet", bundle.to_str().unwrap(), "HEAD"]);
     let package = package(&project, MEMBER, &bundle);
-    let said = fetch(&project, &package).code(1);
-    assert!(said.stderr.contains(&format!("served tree {other}")), "{said}");
+    let output = fetch(&project, &package).code(1);
+    assert!(output.stderr.contains(&format!("served tree {other}")), "{output}");
     assert_nothing_left(&project);
 }
 
@@ -106,7 +109,7 @@ fn a_bundle_that_is_cut_short() {
     let bytes = std::fs::read(&bundle).unwrap();
     files::write(&bundle, &bytes[..bytes.len() - 40]);
     let package = package(&project, MEMBER, &bundle);
-    fetch(&project, &package).code(3).says(&["git says:", "next:"]);
+    fetch(&project, &package).code(3).says(&["git failed:", "next:"]);
     assert_nothing_left(&project);
 }
 
@@ -114,8 +117,8 @@ fn a_bundle_that_is_cut_short() {
 fn a_release_that_the_mirror_does_not_have() {
     let project = project();
     project.edit("pins.toml", "versions = { \"v1.0\"", "versions = { \"v0.9\"");
-    let said = project.run(&["fetch"]).code(3);
-    insta::assert_snapshot!(said.stderr, @"
+    let output = project.run(&["fetch"]).code(3);
+    insta::assert_snapshot!(output.stderr, @"
     error: no source served the pin `hello` (hello v1.0)
       expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       npm node-llama-cpp: this mirror has no `v1.0`

@@ -13,10 +13,10 @@ use super::support::{Output, Project, files, git, program_path, upstream::TAG};
 /// Fetches, and asserts that the package is rejected with `words` and that nothing is left.
 #[track_caller]
 fn refused(sdist: &Sdist, code: i32, words: &[&str]) -> Output {
-    let said = sdist.fetch().code(code).says(&["no source served the pin `hello`", "  next: "]).says(words);
-    assert!(!said.stderr.contains("panicked"), "{said}");
+    let output = sdist.fetch().code(code).says(&["no source served the pin `hello`", "  next: "]).says(words);
+    assert!(!output.stderr.contains("panicked"), "{output}");
     sdist.assert_nothing_left();
-    said
+    output
 }
 
 #[test]
@@ -95,9 +95,10 @@ fn a_package_that_is_not_the_pinned_one() {
     let mut bytes = std::fs::read(&served).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     files::write(&served, bytes);
-    let said = sdist.run(&["fetch"]).code(1);
-    let said = said.says(&["hello-py==1.0 is not the pinned one", "expected sha256 ", "found    sha256 "]);
-    said.says(&["next: do not trust this file"]).says_nothing_of("Unpacking");
+    let output = sdist.run(&["fetch"]).code(1);
+    let output =
+        output.says(&["hello-py==1.0 is not the pinned one", "expected sha256 ", "found    sha256 "]);
+    output.says(&["next: do not trust this file"]).says_nothing_of("Unpacking");
     sdist.assert_nothing_left();
 }
 
@@ -287,13 +288,13 @@ fn a_package_that_does_not_list_the_revision_is_skipped_without_a_warning() {
     let npm = "{ npm = \"other\", member = \"a.bundle\", versions = { \"v9\" = \"1.0.0\" } }";
     let revision = format!("commit = \"{}\"", sdist.commit);
     sdist.pin_to(&revision, &[npm.to_string(), source(&sdist.commit, &"0".repeat(64))]);
-    let said = sdist.fetch().success().says(&["Fetching hello"]);
-    said.says_nothing_of("warning").says_nothing_of("npm");
+    let output = sdist.fetch().success().says(&["Fetching hello"]);
+    output.says_nothing_of("warning").says_nothing_of("npm");
     // If nothing helps, it is named.
     std::fs::remove_dir_all(sdist.project.store()).unwrap();
     std::fs::remove_file(sdist.project.beside("served.tar.gz")).unwrap();
-    let said = sdist.run(&["fetch"]).code(3);
-    said.says(&[&format!("npm other: this mirror has no `{}`", sdist.commit), "pip hello-py==1.0: "]);
+    let output = sdist.run(&["fetch"]).code(3);
+    output.says(&[&format!("npm other: this mirror has no `{}`", sdist.commit), "pip hello-py==1.0: "]);
 }
 
 /// Neither is it a failure when the network is missing, and the commit was fetched before.
@@ -304,16 +305,16 @@ fn a_branch_that_was_fetched_before_warns_only_of_sources_that_were_asked() {
     let git = format!("{{ git = \"file://{}\" }}", sdist.upstream.display());
     sdist.pin_to(&format!("commit = \"{}\"", sdist.commit), &[npm, git]);
     sdist.run(&["status", "--tip", "HEAD"]).code(0).says_nothing_of("npm");
-    let said = sdist.run(&["--offline", "status", "--tip", "HEAD"]).success();
-    said.says(&["not tried because of `--offline`", "as of the last fetch"]).says_nothing_of("npm");
+    let output = sdist.run(&["--offline", "status", "--tip", "HEAD"]).success();
+    output.says(&["not tried because of `--offline`", "as of the last fetch"]).says_nothing_of("npm");
 }
 
 #[test]
 fn offline_says_what_is_missing() {
     let sdist = Sdist::new();
     sdist.serve();
-    let said = sdist.run(&["--offline", "fetch"]).code(3);
-    said.says(&[
+    let output = sdist.run(&["--offline", "fetch"]).code(3);
+    output.says(&[
         &format!("no source served the pin `hello` (hello {})", sdist.commit),
         "pip hello-py==1.0: not tried because of `--offline`",
         "next: run once without `--offline`",
@@ -331,19 +332,19 @@ fn pip_that_fails_or_leaves_nothing() {
         &python,
         "echo 'ERROR: No matching distribution found for hello-py==1.0' >&2; exit 1",
     );
-    sdist.run(&["fetch"]).code(3).says(&["pip says: No matching distribution found for hello-py==1.0"]);
+    sdist.run(&["fetch"]).code(3).says(&["pip failed: No matching distribution found for hello-py==1.0"]);
     files::write_script(
         &python,
         "echo \"ERROR: this pip cannot be used: No module named 'pip'\" >&2; exit 1",
     );
-    let said = sdist.run(&["fetch"]).code(3).says(&["pip says: this pip cannot be used"]);
-    said.says(&["next: install Python 3 with pip"]);
+    let output = sdist.run(&["fetch"]).code(3).says(&["pip failed: this pip cannot be used"]);
+    output.says(&["next: install Python 3 with pip"]);
     files::write_script(&python, "true");
     sdist.run(&["fetch"]).code(3).says(&["pip succeeded but downloaded no package"]);
     std::fs::remove_file(&python).unwrap();
     let path = program_path::only(&sdist.project.beside("bin"), &["git"]);
-    let said = sdist.project.run_with_path(&["fetch"], path).code(3);
-    said.says(&["could not run `python3`", "next: install Python 3 with pip"]);
+    let output = sdist.project.run_with_path(&["fetch"], path).code(3);
+    output.says(&["could not run `python3`", "next: install Python 3 with pip"]);
     sdist.assert_nothing_left();
 }
 
@@ -365,8 +366,8 @@ fn a_tip_is_fetched_by_its_id_once() {
     sdist.project.edit("pins.toml", &upstream, "{ path = \"../nowhere\" }");
     // So few digits may be the name of a tag.
     let short = &sdist.commit[..6];
-    let said = sdist.run(&["status", "--tip", short]).code(3);
-    said.says(&[
+    let output = sdist.run(&["status", "--tip", short]).code(3);
+    output.says(&[
         &format!("this mirror has no `{short}`"),
         &format!("its full id is listed: {}", sdist.commit),
     ]);
@@ -376,8 +377,8 @@ fn a_tip_is_fetched_by_its_id_once() {
         &["--offline", "status", "--tip", short],
         &["--offline", "status", "--tip", &*sdist.commit],
     ] {
-        let said = sdist.run(arguments);
-        assert!(said.stdout.contains("patches are exact at"), "{said}");
+        let output = sdist.run(arguments);
+        assert!(output.stdout.contains("patches are exact at"), "{output}");
     }
     sdist.run(&["--offline", "rebase", "--to", short]).success();
     let pins = sdist.project.read("pins.toml");
@@ -484,6 +485,6 @@ fn an_interrupted_download_is_not_distrusted() {
     command.env_clear().env("PATH", program_path::of_this_machine()).env("HOME", project.beside("home"));
     command.env("PIP_INDEX_URL", format!("http://127.0.0.1:{}/simple", index_that_breaks_off()));
     command.args(fetch.get_args()).current_dir(project.root());
-    let said = project.finish(command).code(3);
-    said.says(&["pip says: could not download hello_py-1.0.tar.gz"]).says_nothing_of("do not trust");
+    let output = project.finish(command).code(3);
+    output.says(&["pip failed: could not download hello_py-1.0.tar.gz"]).says_nothing_of("do not trust");
 }

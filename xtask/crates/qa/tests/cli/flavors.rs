@@ -36,8 +36,8 @@ fn a_flavor_with_a_host_compiles_its_module_and_takes_the_rest() {
     let project = with_plugged();
     project.run_build(&["build"]).success();
     let before = files::times(&project.path(&format!("{BUILD}/paged-cpu-native")));
-    let said = project.run_build(&["build", "--flavor", "plugged"]).success();
-    said.says(&["Current paged-cpu-native", "Finished paged-plugged"]);
+    let output = project.run_build(&["build", "--flavor", "plugged"]).success();
+    output.says(&["Current paged-cpu-native", "Finished paged-plugged"]);
     assert_eq!(files::times(&project.path(&format!("{BUILD}/paged-cpu-native"))), before);
     let package = files::list(&project.path(&format!("{DIST}/paged-plugged")));
     let documents = ["manifest.json", "provenance.json", "sbom.cdx.json"];
@@ -50,20 +50,20 @@ fn a_flavor_with_a_host_compiles_its_module_and_takes_the_rest() {
 #[test]
 fn a_host_that_is_not_built_is_built_first_and_the_dry_run_says_so() {
     let project = with_plugged();
-    let said = project.run(&["build", "--flavor", "plugged", "--dry-run"]).success().stdout;
-    let compiled: Vec<&str> = said.lines().filter(|line| line.starts_with("compile")).collect();
-    assert!(compiled[0].ends_with("paged-cpu-native hello llama-server"), "{said}");
-    assert!(compiled[1].ends_with("paged-plugged plug") && compiled.len() == 2, "{said}");
-    let said = project.run_build(&["build", "--flavor", "plugged"]).success();
-    said.says(&["Finished paged-cpu-native", "Finished paged-plugged"]);
+    let stdout = project.run(&["build", "--flavor", "plugged", "--dry-run"]).success().stdout;
+    let compiled: Vec<&str> = stdout.lines().filter(|line| line.starts_with("compile")).collect();
+    assert!(compiled[0].ends_with("paged-cpu-native hello llama-server"), "{stdout}");
+    assert!(compiled[1].ends_with("paged-plugged plug") && compiled.len() == 2, "{stdout}");
+    let output = project.run_build(&["build", "--flavor", "plugged"]).success();
+    output.says(&["Finished paged-cpu-native", "Finished paged-plugged"]);
 }
 
 #[test]
 fn a_module_that_was_not_built_is_named_and_no_package_appears() {
     let project = with_plugged();
     project.edit("ci/flavors.toml", "modules = [\"plug\"]", "modules = [\"plug\", \"words\"]");
-    let said = project.run_build(&["build", "--flavor", "plugged"]).code(1);
-    said.says(&["error: the module `words` was not built"]);
+    let output = project.run_build(&["build", "--flavor", "plugged"]).code(1);
+    output.says(&["error: the module `words` was not built"]);
     assert!(!project.path(&format!("{DIST}/paged-plugged")).exists());
 }
 

@@ -17,15 +17,15 @@ fn broken(function: &str, body: &str) -> Output {
 
 #[test]
 fn a_lower_error_than_stocks_passes() {
-    let said = broken("error_of", "run.is_on(\"attention\") ? 5e-4 : 1e-3").success();
+    let output = broken("error_of", "run.is_on(\"attention\") ? 5e-4 : 1e-3").success();
     let expected = "attention: 2 cases, error at most 0.50 of stock's; 1 of types that stock has not, error at most 1.0e-6";
-    assert!(said.stdout.contains(expected), "{said}");
+    assert!(output.stdout.contains(expected), "{output}");
 }
 
 #[test]
 fn without_a_patch_of_attention_nothing_is_compared() {
-    let said = gate(&gated()).success();
-    assert!(said.stdout.contains("attention: no patch of paged computes it"), "{said}");
+    let output = gate(&gated()).success();
+    assert!(output.stdout.contains("attention: no patch of paged computes it"), "{output}");
 }
 
 #[test]
@@ -41,9 +41,9 @@ fn each_break_is_red_for_its_own_reason() {
         ("exit_code", "3", "3"),
     ];
     for (function, body, reason) in breaks {
-        let said = broken(function, body);
-        assert_ne!(said.code, Some(0), "{said}");
-        assert!(said.stderr.contains(reason), "{function} {body}: {said}");
+        let output = broken(function, body);
+        assert_ne!(output.code, Some(0), "{output}");
+        assert!(output.stderr.contains(reason), "{function} {body}: {output}");
     }
 }
 

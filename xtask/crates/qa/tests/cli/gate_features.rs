@@ -20,8 +20,9 @@ fn every_fault_is_tried_and_written_down() {
 /// A check without a row has no fault that it is known to detect.
 #[test]
 fn every_check_has_a_row_in_the_table_of_faults() {
-    let said = gate_servers(&gated(), "unknown").code(2);
-    let known = said.stderr.lines().find_map(|line| line.trim().strip_prefix("next: use one of: ")).unwrap();
+    let output = gate_servers(&gated(), "unknown").code(2);
+    let known =
+        output.stderr.lines().find_map(|line| line.trim().strip_prefix("next: use one of: ")).unwrap();
     let page = std::fs::read_to_string(files::of_this_repository("docs/design/gate.md")).unwrap();
     let (_, section) = page.split_once("\n## Servers\n").unwrap();
     let section = section.split("\n## ").next().unwrap();
@@ -94,8 +95,11 @@ fn eviction() {
 fn blocks_of_windows_are_at_rest_too() {
     let only = ["gate", "--only", "servers", "--check", "eviction", "--model", "gemma3"];
     fakes("", "").run(&only).success();
-    let said = fakes("", "keeps one size").run(&only).code(1);
-    assert!(said.stderr.contains("the layers with a sliding window have no blocks of their own"), "{said}");
+    let output = fakes("", "keeps one size").run(&only).code(1);
+    assert!(
+        output.stderr.contains("the layers with a sliding window have no blocks of their own"),
+        "{output}"
+    );
 }
 
 #[test]
@@ -226,9 +230,9 @@ fn an_option_that_stock_has_too() {
         let project = fakes(stock, "");
         let declaration = "    add_opt(common_arg(\n        {\"--kv-paged\"},\n";
         project.take_patch(|fork| files::write(&fork.join("src/options.cpp"), declaration));
-        let said = gate_servers(&project, "options").code(code);
-        let is_seen = said.stderr.contains("options: stock has `--kv-paged` too, which a patch adds");
-        assert_eq!(is_seen, code == 1, "{said}");
+        let output = gate_servers(&project, "options").code(code);
+        let is_seen = output.stderr.contains("options: stock has `--kv-paged` too, which a patch adds");
+        assert_eq!(is_seen, code == 1, "{output}");
     }
 }
 
@@ -248,8 +252,8 @@ fn checks_in_one_run_are_as_strict_as_alone() {
     let project = fakes("rounds in drafts", faults);
     let names = ["eviction", "preemption", "several-choices", "slots-in-files", "drafts", "end-of-context"];
     let checks = names.iter().flat_map(|name| ["--check", name]);
-    let said = project.run(&["gate", "--only", "servers"].into_iter().chain(checks).collect::<Vec<_>>());
-    said.code(1).says(&[
+    let output = project.run(&["gate", "--only", "servers"].into_iter().chain(checks).collect::<Vec<_>>());
+    output.code(1).says(&[
         "eviction: the evicted prompt: expected 0 cached tokens, found Some(320)",
         "preemption: a request that outgrows the pool: token ",
         "several-choices: n: 2 returned 200 with 1 choices",

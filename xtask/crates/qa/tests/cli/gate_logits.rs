@@ -18,8 +18,8 @@ fn broken(numerics: &str, function: &str, body: &str) -> (Output, String) {
 
 #[test]
 fn equal_logits_pass() {
-    let said = gate(&gated()).success();
-    assert!(said.stdout.contains("logits: 9 of 72 cases, off and on, all bytes equal"), "{said}");
+    let output = gate(&gated()).success();
+    assert!(output.stdout.contains("logits: 9 of 72 cases, off and on, all bytes equal"), "{output}");
 }
 
 #[test]
@@ -33,64 +33,67 @@ fn each_break_of_an_identical_patch_is_red_for_its_own_reason() {
         ),
         ("moved_by", "i == 3 ? NAN : 0.0f", "a logit moved by inf; expected all bytes equal"),
         ("n_logits", "7", "28 bytes of logits instead of 32; expected all bytes equal"),
-        ("keeps_shape", "false", "expected to say that it kept the stock shape; said:"),
-        ("keeps_shape", "run.is_on(\"gdn-flat-output\")", "expected to flatten it; said: espalier: "),
+        ("keeps_shape", "false", "expected to say that it kept the stock shape; log:"),
+        ("keeps_shape", "run.is_on(\"gdn-flat-output\")", "expected to flatten it; log: espalier: "),
     ];
     for (function, body, reason) in breaks {
-        let (said, patch) = broken("identical", function, body);
-        let said = said.code(1);
-        assert!(said.stderr.contains(reason), "{function} {body}: {said}");
+        let (output, patch) = broken("identical", function, body);
+        let output = output.code(1);
+        assert!(output.stderr.contains(reason), "{function} {body}: {output}");
         if function == "moved_by" {
-            assert!(said.stderr.contains(&format!("{patch} (identical)")), "{said}");
-            assert_eq!(said.stderr.contains("everything off"), !body.contains("gdn"), "{said}");
+            assert!(output.stderr.contains(&format!("{patch} (identical)")), "{output}");
+            assert_eq!(output.stderr.contains("everything off"), !body.contains("gdn"), "{output}");
         }
     }
 }
 
 #[test]
 fn a_probe_that_says_nothing_or_dies_does_not_pass() {
-    let (said, _) = broken("identical", "n_logits", "0");
-    assert!(said.code(1).stderr.contains("wrote no logits"));
-    let (said, _) = broken("identical", "exit_code", "3");
-    assert!(said.stderr.contains("exit status: 3") || said.stderr.contains("exit code 3"), "{said}");
-    assert_ne!(said.code, Some(0), "{said}");
+    let (output, _) = broken("identical", "n_logits", "0");
+    assert!(output.code(1).stderr.contains("wrote no logits"));
+    let (output, _) = broken("identical", "exit_code", "3");
+    assert!(output.stderr.contains("exit status: 3") || output.stderr.contains("exit code 3"), "{output}");
+    assert_ne!(output.code, Some(0), "{output}");
 }
 
 #[test]
 fn a_patch_that_is_bounded_with_a_feature_can_land() {
     let moves = "run.is_on(\"fast\") && i == 3 ? 1e-4f : 0.0f";
-    let (said, _) = broken("bounded 1e-3 with fast", "moved_by", moves);
-    let said = said.success();
-    assert!(said.stdout.contains("`fast` on: a logit moved by 1.0e-4 at most, 1e-3 is allowed"), "{said}");
-    let (said, patch) = broken("bounded 1e-5 with fast", "moved_by", moves);
-    let said = said.code(1);
+    let (output, _) = broken("bounded 1e-3 with fast", "moved_by", moves);
+    let output = output.success();
+    assert!(
+        output.stdout.contains("`fast` on: a logit moved by 1.0e-4 at most, 1e-3 is allowed"),
+        "{output}"
+    );
+    let (output, patch) = broken("bounded 1e-5 with fast", "moved_by", moves);
+    let output = output.code(1);
     let blamed = format!("`fast` on: it is {patch} (bounded 1e-5), unless");
-    assert!(said.stderr.contains(&blamed), "{said}");
-    assert!(!said.stderr.contains("(identical)") && !said.stderr.contains("off: byte"), "{said}");
+    assert!(output.stderr.contains(&blamed), "{output}");
+    assert!(!output.stderr.contains("(identical)") && !output.stderr.contains("off: byte"), "{output}");
 }
 
 #[test]
 fn a_bounded_feature_is_held_to_the_bit_while_it_is_off_and_must_switch_on() {
-    let (said, _) = broken("bounded 1e-3 with fast", "moved_by", "i == 3 ? 1e-4f : 0.0f");
-    let said = said.code(1);
+    let (output, _) = broken("bounded 1e-3 with fast", "moved_by", "i == 3 ? 1e-4f : 0.0f");
+    let output = output.code(1);
     assert!(
-        said.stderr.contains("everything off: byte ") && said.stderr.contains("expected all bytes"),
-        "{said}"
+        output.stderr.contains("everything off: byte ") && output.stderr.contains("expected all bytes"),
+        "{output}"
     );
-    let (said, patch) = broken("bounded 1e-3 with fast", "moved_by", "0.0f");
+    let (output, patch) = broken("bounded 1e-3 with fast", "moved_by", "0.0f");
     let never = format!("`fast` was never switched on, or {patch} is `identical`");
-    assert!(said.code(1).stderr.contains(&never));
+    assert!(output.code(1).stderr.contains(&never));
 }
 
 #[test]
 fn a_patch_that_is_always_bounded_may_move_what_it_says() {
-    let (said, _) = broken("bounded 1e-3", "moved_by", "i == 3 ? 1e-4f : 0.0f");
+    let (output, _) = broken("bounded 1e-3", "moved_by", "i == 3 ? 1e-4f : 0.0f");
     assert!(
-        said.success().stdout.contains("everything off: a logit moved by 1.0e-4 at most, 1e-3 is allowed")
+        output.success().stdout.contains("everything off: a logit moved by 1.0e-4 at most, 1e-3 is allowed")
     );
-    let (said, patch) = broken("bounded 1e-5", "moved_by", "i == 3 ? 1e-4f : 0.0f");
-    let said = said.code(1);
-    assert!(said.stderr.contains(&format!("{patch} (bounded 1e-5)")), "{said}");
+    let (output, patch) = broken("bounded 1e-5", "moved_by", "i == 3 ? 1e-4f : 0.0f");
+    let output = output.code(1);
+    assert!(output.stderr.contains(&format!("{patch} (bounded 1e-5)")), "{output}");
 }
 
 /// Output of the probe for a build with AMX, as a C++ literal.
@@ -111,29 +114,29 @@ fn gate_with_amx(variants: &[&str], moved_by: &str) -> Output {
 #[test]
 fn a_choice_of_experts_is_compared_where_both_builds_have_the_same_kernels() {
     for variants in [vec![], vec!["stock", "paged"]] {
-        let said = gate_with_amx(&variants, ANOTHER_CHOICE).code(1);
-        assert!(said.stderr.contains("qwen35moe q8_0 5 sequences, everything off: byte "), "{said}");
-        assert!(!said.stderr.contains("AMX") && !said.stderr.contains("all-experts"), "{said}");
+        let output = gate_with_amx(&variants, ANOTHER_CHOICE).code(1);
+        assert!(output.stderr.contains("qwen35moe q8_0 5 sequences, everything off: byte "), "{output}");
+        assert!(!output.stderr.contains("AMX") && !output.stderr.contains("all-experts"), "{output}");
     }
 }
 
 #[test]
 fn all_experts_are_used_where_one_build_has_amx_and_the_bound_stays() {
     for (variant, text) in [("paged", "paged uses AMX and stock does not"), ("stock", "stock uses AMX")] {
-        let said = gate_with_amx(&[variant], ANOTHER_CHOICE).success();
-        assert!(said.stdout.contains("logits: 18 of 72 cases") && said.stdout.contains(text), "{said}");
+        let output = gate_with_amx(&[variant], ANOTHER_CHOICE).success();
+        assert!(output.stdout.contains("logits: 18 of 72 cases") && output.stdout.contains(text), "{output}");
     }
     let moves = "run.experts_used == 4 && i == 3 ? 1.0f : 0.0f";
-    let said = gate_with_amx(&["paged"], moves).code(1);
+    let output = gate_with_amx(&["paged"], moves).code(1);
     for text in ["qwen35moe f16 all-experts 8 sequences, everything off: byte ", "paged uses AMX"] {
-        assert!(said.stderr.contains(text), "{said}");
+        assert!(output.stderr.contains(text), "{output}");
     }
 }
 
 #[test]
 fn a_probe_that_does_not_list_its_buffer_types_does_not_pass() {
-    let (said, _) = broken("identical", "buffer_types", r#""AMX is not ready to be used!""#);
-    said.code(1).says(&["printed no list of buffer types"]);
+    let (output, _) = broken("identical", "buffer_types", r#""AMX is not ready to be used!""#);
+    output.code(1).says(&["printed no list of buffer types"]);
 }
 
 #[test]

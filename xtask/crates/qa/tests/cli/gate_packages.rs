@@ -52,8 +52,8 @@ fn a_package_that_is_built_again_during_the_gate_fails_it() {
     let build =
         format!("(system(\"mkdir -p {folder} && echo '{stamp}' > {folder}/espalier-stamp.json\"), 0)");
     break_header(&project, "exit_code", &build);
-    let said = project.run(&["gate", "--only", "logits", "--model", "qwen35"]).code(3);
-    said.says(&[
+    let output = project.run(&["gate", "--only", "logits", "--model", "qwen35"]).code(3);
+    output.says(&[
         "error: paged-cpu-native was built again while it was checked",
         "run the same command again",
     ]);

@@ -29,10 +29,10 @@ fn a_broken_promise_is_named_and_says_what_came() {
     assert!(kept.stdout.contains("promises: 6 of 6 kept"), "{kept}");
     for (promise, fault, reason) in BREAKS {
         llama_server::package(&project, "paged", fault);
-        let said = hold(&project, &[promise]).code(1);
+        let output = hold(&project, &[promise]).code(1);
         assert!(
-            said.stdout.contains("promises: 0 of 1 kept") && said.stdout.contains(reason),
-            "{fault}: {said}"
+            output.stdout.contains("promises: 0 of 1 kept") && output.stdout.contains(reason),
+            "{fault}: {output}"
         );
     }
 }
@@ -41,9 +41,9 @@ fn a_broken_promise_is_named_and_says_what_came() {
 #[test]
 fn a_server_that_runs_unpaged_keeps_no_promise_of_a_paged_one() {
     let project = fakes("", "runs unpaged");
-    let said = hold(&project, &["last-block"]).code(1);
-    assert!(said.stdout.contains("promises: 0 of 1 kept"), "{said}");
-    assert!(said.stdout.contains("the server runs unpaged in spite of `--kv-paged`"), "{said}");
+    let output = hold(&project, &["last-block"]).code(1);
+    assert!(output.stdout.contains("promises: 0 of 1 kept"), "{output}");
+    assert!(output.stdout.contains("the server runs unpaged despite `--kv-paged`"), "{output}");
 }
 
 /// A generation is compared with its own sources, and with the rows of the table that are about it.
@@ -69,28 +69,28 @@ fn the_routes_are_those_of_the_variant_under_test() {
         gate(&project, &promise)
     };
     assert!(hold("paged").success().stdout.contains("promises: 1 of 1 kept"));
-    let said = hold("paged-next").code(1);
-    assert!(said.stdout.contains("SECURITY.md does not say who may use `POST /new`"), "{said}");
+    let output = hold("paged-next").code(1);
+    assert!(output.stdout.contains("SECURITY.md does not say who may use `POST /new`"), "{output}");
     project.write(
         "SECURITY.md",
         format!("{table}| `POST /new` (on next only) | public | x | `routes-by-role` |\n"),
     );
     for variant in ["paged", "paged-next"] {
-        let said = hold(variant).success();
-        assert!(said.stdout.contains("promises: 1 of 1 kept"), "{variant}: {said}");
+        let output = hold(variant).success();
+        assert!(output.stdout.contains("promises: 1 of 1 kept"), "{variant}: {output}");
     }
     project.write(
         "SECURITY.md",
         format!("{table}| `POST /new` (on nxt only) | public | x | `routes-by-role` |\n"),
     );
-    let said = hold("paged").code(1);
-    assert!(said.stdout.contains("routes of the pin `nxt`, which `pins.toml` lacks"), "{said}");
+    let output = hold("paged").code(1);
+    assert!(output.stdout.contains("routes of the pin `nxt`, which `pins.toml` lacks"), "{output}");
     project.write("SECURITY.md", table.replace("`routes-by-role`", "nothing"));
     let http = project.tree("paged").join("tools/server/server-http.cpp");
     files::write(&http, "srv->Get(full_path, f);\nsrv->Put(\"/new\", f);\n");
-    let said = hold("paged").code(1);
+    let output = hold("paged").code(1);
     for line in ["names no promise that checks", "registers a route by `Put \"/new\"`"] {
-        assert!(said.stdout.contains(line), "{line}: {said}");
+        assert!(output.stdout.contains(line), "{line}: {output}");
     }
 }
 
@@ -107,9 +107,9 @@ fn a_name_of_the_other_kind_is_answered_with_the_command_that_runs_it() {
     for given in
         [&check[..], &["--only", "servers", check[0], check[1]], &["--only", "promises", check[0], check[1]]]
     {
-        let said =
+        let output =
             gate(&project, given).code(2).says(&["no check `negative-scale`: it is the name of a promise"]);
-        assert!(said.stderr.contains(&format!("next: cargo xtask {command}\n")), "{said}");
+        assert!(output.stderr.contains(&format!("next: cargo xtask {command}\n")), "{output}");
     }
     let words: Vec<&str> = command.split(' ').collect();
     let kept = project.run(&words).success();
@@ -134,12 +134,12 @@ fn an_unknown_promise_is_answered_with_those_that_exist() {
 #[test]
 fn all_names_are_listed() {
     let project = gated();
-    let said = gate(&project, &["--list"]).success();
+    let output = gate(&project, &["--list"]).success();
     for listed in [
         "cargo xtask gate --only servers --check NAME:\n  answers\n",
         "cargo xtask gate --only promises --promise NAME:\n  negative-scale\n",
     ] {
-        assert!(said.stdout.contains(listed), "{said}");
+        assert!(output.stdout.contains(listed), "{output}");
     }
     let json = gate(&project, &["--list", "--json"]).success().json();
     assert_eq!((&json["checks"][0], &json["promises"][0]), (&"answers".into(), &"negative-scale".into()));
@@ -164,7 +164,7 @@ fn an_option_that_the_part_does_not_take_is_refused() {
         ("--only promises --full", "`--full` only works with `--only weights`", "--only weights --full"),
     ] {
         let words: Vec<&str> = given.split(' ').collect();
-        let said = gate(&project, &words).code(2).says(&[only]);
-        assert!(said.stderr.contains(&format!("next: cargo xtask gate {command}\n")), "{given}: {said}");
+        let output = gate(&project, &words).code(2).says(&[only]);
+        assert!(output.stderr.contains(&format!("next: cargo xtask gate {command}\n")), "{given}: {output}");
     }
 }

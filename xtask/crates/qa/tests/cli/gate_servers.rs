@@ -5,22 +5,22 @@ use super::support::gating::{fakes, gate_servers, gated, held, red, say_numerics
 
 #[test]
 fn servers_that_answer_alike_pass() {
-    let said = gate_servers(&fakes("", ""), "answers").success();
+    let output = gate_servers(&fakes("", ""), "answers").success();
     assert!(
-        said.stdout.contains("answers token-identical to stock, 0 diverged at a tie within tolerance"),
-        "{said}"
+        output.stdout.contains("answers token-identical to stock, 0 diverged at a tie within tolerance"),
+        "{output}"
     );
 }
 
 #[test]
 fn an_answer_that_is_not_stocks_is_seen() {
     // The first is not in paged answers, the second only in those.
-    let said = gate_servers(&fakes("", "another token, a wrong token"), "answers").code(1);
+    let output = gate_servers(&fakes("", "another token, a wrong token"), "answers").code(1);
     for reason in [
         "trained f16, off: request 0 differs from stock's answer",
         "trained f16, 1 sequence: request 0: token 3 is not stock's",
     ] {
-        assert!(said.stderr.contains(reason), "{reason}: {said}");
+        assert!(output.stderr.contains(reason), "{reason}: {output}");
     }
 }
 
@@ -36,14 +36,14 @@ fn a_token_that_equals_stocks_by_chance_is_found() {
 
 #[test]
 fn too_many_ties_fail() {
-    let said = gate_servers(&fakes("", "ties"), "answers").code(1);
+    let output = gate_servers(&fakes("", "ties"), "answers").code(1);
     assert!(
-        said.stderr.contains(
+        output.stderr.contains(
             "of the answers differ from stock's at a tie within tolerance; expected at most 11.1 %"
         ),
-        "{said}"
+        "{output}"
     );
-    assert!(!said.stderr.contains("is not stock's"), "{said}");
+    assert!(!output.stderr.contains("is not stock's"), "{output}");
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn a_server_that_refuses_or_dies_is_seen() {
 fn one_check_that_fails_does_not_hide_the_next() {
     let project = fakes("", "forgets the key of a slot, dies");
     let checks = ["--check", "answers", "--check", "sharing", "--model", "trained"];
-    let said = project.run(&[&["gate", "--only", "servers"], &checks[..]].concat()).code(1);
+    let output = project.run(&[&["gate", "--only", "servers"], &checks[..]].concat()).code(1);
     for reason in ["answers: error: ", "GGML_ASSERT(t_start == 0) failed", "a kept slot: found Some(0)"] {
-        assert!(said.stderr.contains(reason), "{reason}: {said}");
+        assert!(output.stderr.contains(reason), "{reason}: {output}");
     }
 }
 
@@ -68,12 +68,12 @@ fn checks_that_need_the_same_answers_of_stock_ask_it_once() {
     let stock = "target/espalier/dist/stock-cpu-native/bin/llama-server";
     project.edit(stock, "FAKE_ARGUMENTS=", "echo \"$* \" >>\"$0.log\"\nFAKE_ARGUMENTS=");
     let checks = ["--check", "answers", "--check", "copies", "--model", "trained"];
-    let said = project.run(&[&["gate", "--only", "servers"], &checks[..]].concat());
-    let said = said.says(&["Comparing the servers' answers with copies of cells"]);
+    let output = project.run(&[&["gate", "--only", "servers"], &checks[..]].concat());
+    let output = output.says(&["Comparing the servers' answers with copies of cells"]);
     let log = project.read(&format!("{stock}.log"));
     let is_alone =
         |line: &&str| [" -ctk f16 ", " -np 1 ", " --kv-unified "].iter().all(|word| line.contains(word));
-    assert_eq!(log.lines().filter(is_alone).count(), 1, "{log}{said}");
+    assert_eq!(log.lines().filter(is_alone).count(), 1, "{log}{output}");
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn servers_are_held_to_the_numerics_of_their_patches() {
     gate_servers(&project, "answers").success();
     let project = fakes("", "another token");
     say_numerics(&project, "bounded 1e-2");
-    let said = gate_servers(&project, "answers").code(1);
-    assert!(said.stderr.contains("trained f16, off: request 0: token 3 is not stock's"), "{said}");
+    let output = gate_servers(&project, "answers").code(1);
+    assert!(output.stderr.contains("trained f16, off: request 0: token 3 is not stock's"), "{output}");
 }
 
 #[test]
@@ -94,12 +94,12 @@ fn our_attention_alone_is_held_to_stocks_answers_and_paged_to_its_own() {
     let project = fakes("", "attends otherwise");
     gate_servers(&project, "answers").success();
     say_numerics(&project, "bounded 1e-2 with attention");
-    let said = gate_servers(&project, "answers").code(1);
+    let output = gate_servers(&project, "answers").code(1);
     for reason in [
         "trained f16, our attention: request 0: token 3 is not stock's",
         "trained f16, 1 sequence: request 0: token 3 is not stock's",
     ] {
-        assert!(said.stderr.contains(reason), "{said}");
+        assert!(output.stderr.contains(reason), "{output}");
     }
 }
 
@@ -107,23 +107,26 @@ fn our_attention_alone_is_held_to_stocks_answers_and_paged_to_its_own() {
 fn a_server_that_runs_unpaged_says_so() {
     let only = ["gate", "--only", "servers", "--check", "answers", "--model", "gemma3"];
     fakes("", "").run(&only).success();
-    let said = fakes("", "keeps silent").run(&only).code(1);
-    assert!(said.stderr.contains("gemma3 f16: the server did not report that it runs unpaged"), "{said}");
+    let output = fakes("", "keeps silent").run(&only).code(1);
+    assert!(output.stderr.contains("gemma3 f16: the server did not report that it runs unpaged"), "{output}");
 }
 
 #[test]
 fn windows_without_cells_of_their_own_are_seen() {
     let only = ["gate", "--only", "servers", "--check", "answers", "--model", "gemma3"];
-    let said = fakes("", "keeps one size").run(&only).code(1);
-    assert!(said.stderr.contains("the layers with a sliding window have no blocks of their own"), "{said}");
+    let output = fakes("", "keeps one size").run(&only).code(1);
+    assert!(
+        output.stderr.contains("the layers with a sliding window have no blocks of their own"),
+        "{output}"
+    );
 }
 
 #[test]
 fn a_model_with_a_state_may_compute_a_little_twice() {
     let only = ["gate", "--only", "servers", "--check", "answers", "--model", "qwen35"];
     fakes("", "").run(&only).success();
-    let said = fakes("", "publishes late").run(&only).code(1);
-    assert!(said.stderr.contains(" prompt tokens were computed, expected at most 1324"), "{said}");
+    let output = fakes("", "publishes late").run(&only).code(1);
+    assert!(output.stderr.contains(" prompt tokens were computed, expected at most 1324"), "{output}");
 }
 
 #[test]
@@ -158,13 +161,13 @@ fn hits_across_keys_are_found() {
     held(
         "sharing",
         &[
-            ("", "finds nothing", "the same key: expected 320 cached tokens, status 200 said Some(0)"),
-            ("", "forgets the key", "another key: expected 0 cached tokens, status 200 said Some(320)"),
-            ("", "forgets the salt", "a salt: expected 0 cached tokens, status 200 said Some(320)"),
+            ("", "finds nothing", "the same key: expected 320 cached tokens, status 200, found Some(0)"),
+            ("", "forgets the key", "another key: expected 0 cached tokens, status 200, found Some(320)"),
+            ("", "forgets the salt", "a salt: expected 0 cached tokens, status 200, found Some(320)"),
             (
                 "",
                 "forgets cache_prompt",
-                "cache_prompt off: expected 0 cached tokens, status 200 said Some(320)",
+                "cache_prompt off: expected 0 cached tokens, status 200, found Some(320)",
             ),
             (
                 "",
@@ -191,8 +194,8 @@ fn drafts_that_are_accepted_otherwise_are_seen() {
 
 #[test]
 fn an_unknown_check_is_reported() {
-    let said = gate_servers(&gated(), "answer").code(2);
-    said.says(&["no check `answer`", "next: use one of: answers, sharing, prefill-budget"]);
+    let output = gate_servers(&gated(), "answer").code(2);
+    output.says(&["no check `answer`", "next: use one of: answers, sharing, prefill-budget"]);
 }
 
 #[test]

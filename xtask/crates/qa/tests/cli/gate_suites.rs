@@ -17,22 +17,22 @@ fn broken(programs: &[(&str, &str)]) -> Output {
 }
 
 #[track_caller]
-fn red(said: Output, reasons: &[&str]) {
-    said.code(1).says(reasons);
+fn red(output: Output, reasons: &[&str]) {
+    output.code(1).says(reasons);
 }
 
 #[test]
 fn suites_that_end_alike_pass() {
-    let said = gate_suites(&suites()).success();
+    let output = gate_suites(&suites()).success();
     for line in [
         "programs: 4 outcomes compared (4 passed), 0 differ as listed, 0 by luck",
         ", 2 passed on ours and were not run on stock",
         "server tests: 1 outcomes compared (1 passed), 0 differ as listed, 0 by luck",
         "server tests, paged: 1 outcomes compared (1 passed), 1 differ as listed, 0 by luck",
     ] {
-        assert!(said.stdout.contains(line), "{line}: {said}");
+        assert!(output.stdout.contains(line), "{line}: {output}");
     }
-    assert_eq!(said.stdout.matches(", 2 passed on ours and were not run on stock").count(), 3, "{said}");
+    assert_eq!(output.stdout.matches(", 2 passed on ours and were not run on stock").count(), 3, "{output}");
 }
 
 #[test]
@@ -41,17 +41,17 @@ fn cases_that_are_recorded_of_stock_are_not_run_there_again() {
     let record = "ci/suites/cases.json";
     gate_suites(&project).success();
     assert!(!project.path(record).exists());
-    let said = with_scripts(&project, &["gate", "--only", "suites", "--record-cases"]).success();
-    assert!(said.stdout.contains("programs: 4 outcomes compared (4 passed)"), "{said}");
+    let output = with_scripts(&project, &["gate", "--only", "suites", "--record-cases"]).success();
+    assert!(output.stdout.contains("programs: 4 outcomes compared (4 passed)"), "{output}");
     let recorded = project.read(record);
     assert!(recorded.contains("\"test-backend-ops attention\": {\n      \"count\": 3,"), "{recorded}");
     // Neither compiled nor run: it would fail.
     write_program(&project, "stock", "test-backend-ops", "exit 1");
-    let said = gate_suites(&project).success();
+    let output = gate_suites(&project).success();
     let line = "programs: 0 outcomes compared (0 passed), 0 differ as listed, 0 by luck, 0 own cases passed, \
                 6 passed on ours and were not run on stock";
-    assert!(said.stdout.contains(line), "{said}");
-    assert!(!said.stderr.contains("stock-cpu-native with upstream's tests"), "{said}");
+    assert!(output.stdout.contains(line), "{output}");
+    assert!(!output.stderr.contains("stock-cpu-native with upstream's tests"), "{output}");
     // A case fails, or is not there: stock is run, and its cases are compared.
     for (commands, says) in [
         ("say n=2 0 'ERR = 0.5'\nsay n=3 1", "failed (ERR = 0.5)"),
@@ -89,11 +89,11 @@ fn the_tests_of_a_server_are_run_in_parts_and_none_is_lost() {
         let text = "from utils import must_answer\n\n\ndef test_it():\n    must_answer(\"it\", 200)\n";
         files::write(&test, text);
     }
-    let said = gate_suites(&project).success();
+    let output = gate_suites(&project).success();
     for line in ["server tests: 1 outcomes compared (1 passed)", "server tests, paged: 1 outcomes compared"] {
-        assert!(said.stdout.contains(line), "{said}");
+        assert!(output.stdout.contains(line), "{output}");
     }
-    assert_eq!(said.stdout.matches(", 5 passed on ours and were not run on stock").count(), 2, "{said}");
+    assert_eq!(output.stdout.matches(", 5 passed on ours and were not run on stock").count(), 2, "{output}");
     for run in ["stock-server", "paged-server", "paged-server-paged"] {
         let report = |part| project.read(&format!("target/espalier/suites/{run}/part-{part}/report.jsonl"));
         let counts = [1, 2, 3, 4].map(|part| report(part).lines().count());
@@ -114,19 +114,19 @@ fn command(project: &Project, log: &str) -> String {
 
 #[test]
 fn stock_compiles_what_has_cases_with_ours_and_what_did_not_pass_on_ours_afterwards() {
-    let configured = |said: &Output, variant: &str| {
-        said.stderr.matches(&format!("Configuring {variant}-cpu-native with upstream's tests")).count()
+    let configured = |output: &Output, variant: &str| {
+        output.stderr.matches(&format!("Configuring {variant}-cpu-native with upstream's tests")).count()
     };
     let project = suites_of_programs();
-    let said = gate_suites(&project).success();
-    assert_eq!((configured(&said, "paged"), configured(&said, "stock")), (1, 1), "{said}");
+    let output = gate_suites(&project).success();
+    assert_eq!((configured(&output, "paged"), configured(&output, "stock")), (1, 1), "{output}");
     let ours = command(&project, "tests-paged-cpu-native");
     assert!(ours.ends_with(" test-alloc test-backend-ops test-thread-safety"), "{ours}");
     let stock = command(&project, "tests-stock-cpu-native");
     assert!(stock.ends_with(" test-backend-ops") && !stock.contains("test-alloc"), "{stock}");
     write_program(&project, "paged", "test-alloc", "exit 3");
-    let said = gate_suites(&project).code(1);
-    assert_eq!((configured(&said, "paged"), configured(&said, "stock")), (1, 2), "{said}");
+    let output = gate_suites(&project).code(1);
+    assert_eq!((configured(&output, "paged"), configured(&output, "stock")), (1, 2), "{output}");
     let stock = command(&project, "tests-stock-cpu-native");
     assert!(stock.ends_with(" test-alloc test-backend-ops"), "{stock}");
 }
@@ -148,8 +148,11 @@ fn the_tests_of_both_sides_are_compiled_at_the_same_level() {
 fn without_kernels_no_server_is_paged() {
     let project = suites();
     project.edit("pins.toml", "kernels = true\n", "");
-    let said = gate_suites(&project).success();
-    assert!(said.stdout.contains("server tests: 1 outcomes") && !said.stdout.contains("paged: "), "{said}");
+    let output = gate_suites(&project).success();
+    assert!(
+        output.stdout.contains("server tests: 1 outcomes") && !output.stdout.contains("paged: "),
+        "{output}"
+    );
 }
 
 #[test]
@@ -176,9 +179,9 @@ fn a_feature_is_on_in_ours_and_off_in_stock() {
     asks("paged", is_on, "enable = \"fast\"\n").success();
     // What passes on ours does not run on stock, unless it has cases.
     asks("stock", "exit 1", "enable = \"fast\"\n").success();
-    let said = asks("stock", is_off, "enable = \"fast\"\ncases = true\n").code(1);
-    assert!(said.stderr.contains("programs: test-alloc: reported no case on stock"), "{said}");
-    assert!(!said.stderr.contains("test-alloc: failed"), "{said}");
+    let output = asks("stock", is_off, "enable = \"fast\"\ncases = true\n").code(1);
+    assert!(output.stderr.contains("programs: test-alloc: reported no case on stock"), "{output}");
+    assert!(!output.stderr.contains("test-alloc: failed"), "{output}");
     red(asks("paged", is_on, ""), &["programs: test-alloc: passed on stock, failed (exit"]);
 }
 
@@ -207,8 +210,10 @@ fn a_run_whose_arguments_name_no_case_any_more_is_seen() {
 
 #[test]
 fn one_failure_is_luck_and_a_repeated_one_is_not() {
-    let said = broken(&[("test-alloc", "once failed && exit 1; exit 0")]).success();
-    assert!(said.stdout.contains("programs: 5 outcomes compared (5 passed), 0 differ as listed, 1 by luck"));
+    let output = broken(&[("test-alloc", "once failed && exit 1; exit 0")]).success();
+    assert!(
+        output.stdout.contains("programs: 5 outcomes compared (5 passed), 0 differ as listed, 1 by luck")
+    );
     let again = "once first && exit 1; once second || exit 1; exit 0";
     red(broken(&[("test-alloc", again)]), &["programs: test-alloc: passed on stock, failed (exit"]);
     let many = "once failed && passed=0 || passed=1\nfor n in 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 \
@@ -228,8 +233,8 @@ fn served(project: &Project, from: &str, to: &str) -> Output {
 #[test]
 fn a_server_that_ends_a_test_otherwise_is_seen() {
     let faults = "completion1) echo 500;; key) echo 200;; key1) echo 401";
-    let said = served(&suites(), "key*) echo 401", faults);
-    let line = r#"assert said == status, f"assert {said} == {status}""#;
+    let output = served(&suites(), "key*) echo 401", faults);
+    let line = r#"assert found == status, f"assert {found} == {status}""#;
     let key = format!(
         "unit/test_basic.py::test_incorrect_api_key: passed on stock, failed (utils.py: {line}: assert 200 == 401)"
     );
@@ -237,11 +242,11 @@ fn a_server_that_ends_a_test_otherwise_is_seen() {
         "unit/test_basic.py::test_completion: passed on stock, failed (utils.py: {line}: assert 500 == 200)"
     );
     for other in [format!("server tests: {completion}"), format!("server tests, paged: {key}")] {
-        assert!(!said.stderr.contains(&other), "{said}");
+        assert!(!output.stderr.contains(&other), "{output}");
     }
     let reasons =
         ["2 differences", &format!("server tests: {key}"), &format!("server tests, paged: {completion}")];
-    red(said, &reasons);
+    red(output, &reasons);
 }
 
 /// A patch adds an import to an upstream test file: the tests below it fail as on stock.
@@ -262,9 +267,9 @@ fn lines_above_a_test_are_no_difference_and_lines_in_it_are() {
 
 #[test]
 fn a_listed_difference_has_to_be_there_and_as_listed() {
-    let said = served(&suites(), "props1) echo 400;;", "");
+    let output = served(&suites(), "props1) echo 400;;", "");
     red(
-        said,
+        output,
         &[
             "server tests, paged: unit/test_basic.py::test_props (A slot may use all cells.): ends as on stock; take it from the list of differences \
            in `ci/suites/suites.toml`",
@@ -278,8 +283,8 @@ fn a_listed_difference_has_to_be_there_and_as_listed() {
         red(gate_suites(&project), &["unit/test_basic.py::test_props: passed on stock, failed ("]);
     }
     // The same word, and another failure.
-    let said = served(&suites(), "props1) echo 400;;", "props1) echo 503;;");
-    red(said, &["test_props: passed on stock, failed (utils.py: ", "assert 503 == 200"]);
+    let output = served(&suites(), "props1) echo 400;;", "props1) echo 503;;");
+    red(output, &["test_props: passed on stock, failed (utils.py: ", "assert 503 == 200"]);
 }
 
 /// Adds a test to the tests of a variant, and says in the list that the patches of `paged` add it.
@@ -300,10 +305,13 @@ fn add_own_test(project: &Project, variant: &str, entry: &str) {
 fn a_variant_on_a_generation_has_the_own_tests_of_the_one_that_it_is_like() {
     let project = suites_on_generation();
     add_own_test(&project, "paged-next", "");
-    let said = gate_suites_of(&project, "paged-next").success();
+    let output = gate_suites_of(&project, "paged-next").success();
     let line =
         "server tests: 1 outcomes compared (1 passed), 0 differ as listed, 0 by luck, 1 own cases passed";
-    assert!(said.stdout.contains("paged-next against stock-next:") && said.stdout.contains(line), "{said}");
+    assert!(
+        output.stdout.contains("paged-next against stock-next:") && output.stdout.contains(line),
+        "{output}"
+    );
     // The sources of the pin have no such test.
     red(gate_suites(&project), &["server tests: none of our cases has `test_more` in its name"]);
 }
@@ -318,8 +326,8 @@ fn an_own_test_that_fails_once_is_luck_and_one_that_fails_again_is_not() {
         write_server(&project, "paged", &format!("{props}\n{}", commands(more)));
         gate_suites(&project)
     };
-    let said = gate("once failed && echo 500 || echo 200").success();
-    assert!(said.stdout.contains(", 1 by luck, 0 own cases passed"), "{said}");
+    let output = gate("once failed && echo 500 || echo 200").success();
+    assert!(output.stdout.contains(", 1 by luck, 0 own cases passed"), "{output}");
     red(
         gate("once first && echo 500 || { once second && echo 200 || echo 500; }"),
         &["unit/test_basic.py::test_more: absent on stock, failed (utils.py: "],
@@ -339,12 +347,16 @@ fn an_entry_for_another_pin_is_neither_used_nor_missed() {
         write_program(&project, variant, "test-new", "exit 0");
     }
     write_server(&project, "paged-next", "case \"$1\" in key) echo 401;; *) echo 200;; esac");
-    let said = gate_suites(&project).success();
-    assert!(said.stdout.contains("2 passed on ours and were not run on stock"), "{said}");
-    assert!(said.stdout.contains("server tests, paged: 1 outcomes compared (1 passed), 1 differ as listed"));
-    let said = gate_suites_of(&project, "paged-next").success();
-    assert!(said.stdout.contains("3 passed on ours and were not run on stock"), "{said}");
-    assert!(said.stdout.contains("server tests, paged: 0 outcomes compared (0 passed), 0 differ as listed"));
+    let output = gate_suites(&project).success();
+    assert!(output.stdout.contains("2 passed on ours and were not run on stock"), "{output}");
+    assert!(
+        output.stdout.contains("server tests, paged: 1 outcomes compared (1 passed), 1 differ as listed")
+    );
+    let output = gate_suites_of(&project, "paged-next").success();
+    assert!(output.stdout.contains("3 passed on ours and were not run on stock"), "{output}");
+    assert!(
+        output.stdout.contains("server tests, paged: 0 outcomes compared (0 passed), 0 differ as listed")
+    );
     // It is an error where its pin is used.
     project.edit(list, "pin = \"hello\"", "pin = \"next\"");
     red(
@@ -388,7 +400,7 @@ fn tests_that_cannot_be_run_do_not_pass() {
     let pytest =
         espalier_core::sys::machine::disk::folders_in(&project.path("target/espalier/tools")).pop().unwrap();
     std::fs::write(pytest.join("pytest.py"), "import sys\nprint('no such option')\nsys.exit(4)\n").unwrap();
-    let said = gate_suites(&project);
-    assert!(said.stderr.contains("no such option"), "{said}");
-    assert_ne!(said.code, Some(0), "{said}");
+    let output = gate_suites(&project);
+    assert!(output.stderr.contains("no such option"), "{output}");
+    assert_ne!(output.code, Some(0), "{output}");
 }

@@ -29,12 +29,12 @@ const BREAKS: [(&str, &str); 7] = [
 #[test]
 fn each_break_is_red_for_its_own_reason() {
     let wheels = wheels();
-    let said = gate(&wheels).success();
-    assert!(said.stdout.contains("| stock, 1 slot / paged, 2 tenants, 8 clients | 0 of 17 |"), "{said}");
+    let output = gate(&wheels).success();
+    assert!(output.stdout.contains("| stock, 1 slot / paged, 2 tenants, 8 clients | 0 of 17 |"), "{output}");
     for (fault, reason) in BREAKS {
         llama_server::package(&wheels.project, "paged", fault);
-        let said = gate(&wheels).code(1);
-        assert!(said.stderr.contains(reason), "{fault}: {said}");
+        let output = gate(&wheels).code(1);
+        assert!(output.stderr.contains(reason), "{fault}: {output}");
     }
 }
 
@@ -42,9 +42,9 @@ fn each_break_is_red_for_its_own_reason() {
 #[test]
 fn without_the_weights_nothing_is_compared_and_other_weights_are_refused() {
     let wheels = wheels();
-    let said = wheels.run(&["--offline", "gate", "--only", "weights"]).success();
-    assert!(said.stdout.contains("weights: not compared"), "{said}");
-    said.says(&["answers on real weights were not compared", "`--offline` prevents downloading it"]);
+    let output = wheels.run(&["--offline", "gate", "--only", "weights"]).success();
+    assert!(output.stdout.contains("weights: not compared"), "{output}");
+    output.says(&["answers on real weights were not compared", "`--offline` prevents downloading it"]);
     wheels.fail("ERROR: No matching distribution found for tiny==1.0");
     assert!(gate(&wheels).success().stdout.contains("weights: not compared"));
     wheels.fail("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.");

@@ -64,7 +64,7 @@ fn there(project: &Project, paths: &[&str]) -> Vec<String> {
 fn each_kind_goes_or_stays() {
     let project = project();
     let before = files::list(&project.path("target"));
-    let said = project.run(&["gc", "--dry-run"]).success().stdout;
+    let stdout = project.run(&["gc", "--dry-run"]).success().stdout;
     for what in [
         "target/espalier/build/old-cpu-native: no such variant and flavor\n",
         "target/espalier/applied/old.lock: no such variant\n",
@@ -77,18 +77,18 @@ fn each_kind_goes_or_stays() {
         "kept: target/espalier/store.git as it is, whose objects target/espalier/edit-before/paged borrows\n",
         "would free 0.0 MB of ",
     ] {
-        assert!(said.contains(what), "no {what:?} in\n{said}");
+        assert!(stdout.contains(what), "no {what:?} in\n{stdout}");
     }
     assert_eq!(files::list(&project.path("target")), before);
-    let said = project.run(&["gc"]).success().stdout;
-    assert!(said.contains("\nfreed 0.0 MB of "), "{said}");
+    let stdout = project.run(&["gc"]).success().stdout;
+    assert!(stdout.contains("\nfreed 0.0 MB of "), "{stdout}");
     assert_eq!(there(&project, &GOES), [""; 0]);
     assert_eq!(there(&project, &STAYS), STAYS);
     assert_eq!(project.scratch(), [""; 0]);
     // The remaining files are sufficient.
     project.run(&["--offline", "--locked", "apply"]).success();
-    let said = project.run(&["gc"]).success().stdout;
-    assert!(said.starts_with("kept:") && said.contains("\nfreed 0.0 MB"), "{said}");
+    let stdout = project.run(&["gc"]).success().stdout;
+    assert!(stdout.starts_with("kept:") && stdout.contains("\nfreed 0.0 MB"), "{stdout}");
 }
 
 #[test]
@@ -106,11 +106,11 @@ fn caches_go_when_they_are_asked_for() {
     set(8);
     project.run(&["gc", "--keep-days", "8"]).success();
     assert_eq!(there(&project, &[build]), [build]);
-    let said = project.run(&["gc", "--keep-days", "7"]).success().stdout;
-    assert!(said.contains("build/paged-cpu-native: not written to for 8 days"), "{said}");
+    let stdout = project.run(&["gc", "--keep-days", "7"]).success().stdout;
+    assert!(stdout.contains("build/paged-cpu-native: not written to for 8 days"), "{stdout}");
     assert_eq!(there(&project, &[build]), [""; 0]);
-    let said = project.run(&["gc", "--max-size", "0"]).success().stdout;
-    assert!(said.contains("tools/python-0123456789abcdef: more than the largest size"), "{said}");
+    let stdout = project.run(&["gc", "--max-size", "0"]).success().stdout;
+    assert!(stdout.contains("tools/python-0123456789abcdef: more than the largest size"), "{stdout}");
     assert_eq!(there(&project, &STAYS).len(), STAYS.len() - 2);
     project.run(&["gc", "--max-size", "much"]).code(2).says(&["expected a size such as 20G or 500M"]);
     project.run(&["--offline", "--locked", "apply"]).success();
@@ -153,18 +153,18 @@ fn unreachable_objects_are_removed_unless_another_repository_borrows_them() {
             files::write(&project.path(&format!("target/espalier/{busy}/file")), "");
         }
         let held = busy.starts_with("stage/").then(|| held_by_this_process(&project, busy));
-        let said = project.run(&["gc"]).success().stdout;
+        let stdout = project.run(&["gc"]).success().stdout;
         let says =
             format!("kept: target/espalier/store.git as it is, whose objects target/espalier/{busy} borrows");
-        assert!(said.contains(&says), "{said}");
+        assert!(stdout.contains(&says), "{stdout}");
         assert!(is_in_store(&project, &id), "{busy}");
         drop(held);
         std::fs::remove_dir_all(project.path(&format!("target/espalier/{busy}"))).unwrap();
     }
     // The stage of a killed run keeps nothing.
     project.write("target/espalier/stage/stage-abc/file", "");
-    let said = project.run(&["gc"]).success().stdout;
-    assert!(said.contains("target/espalier/store.git: objects that no pin leads to"), "{said}");
+    let stdout = project.run(&["gc"]).success().stdout;
+    assert!(stdout.contains("target/espalier/store.git: objects that no pin leads to"), "{stdout}");
     assert!(!is_in_store(&project, &id));
     assert!(!project.run(&["gc"]).success().stdout.contains("store.git"));
     std::fs::remove_dir_all(project.tree("paged")).unwrap();

@@ -12,8 +12,8 @@ fn sibling(at: usize, generation: &str) -> String {
 #[test]
 fn patches_are_replayed_on_a_generation() {
     let generations = Generations::new();
-    let said = generations.project.run(&["--json", "apply", "--variant", "paged-v1-1"]).success().json();
-    assert_eq!(said["patches"].as_array().unwrap().len(), 3);
+    let report = generations.project.run(&["--json", "apply", "--variant", "paged-v1-1"]).success().json();
+    assert_eq!(report["patches"].as_array().unwrap().len(), 3);
     let greeting = generations.file("v1-1", "src/greet.c");
     assert!(
         greeting.starts_with("// A new first line.") && greeting.contains("\"hello there, dear\""),
@@ -24,7 +24,7 @@ fn patches_are_replayed_on_a_generation() {
     assert!(lock.contains(&format!("made-for = \"{tree}\"")) && !lock.contains("siblings"), "{lock}");
     // The second run has nothing to do, and the default variant is as it was.
     let again = generations.project.run(&["--json", "apply", "--variant", "paged-v1-1"]).success().json();
-    assert_eq!((&again["unchanged"], &again["tree"]), (&true.into(), &said["tree"]));
+    assert_eq!((&again["unchanged"], &again["tree"]), (&true.into(), &report["tree"]));
     assert!(!generations.project.run(&["apply"]).success().stdout.is_empty());
     generations.rebase("v1-1", &[]).success();
     assert!(generations.siblings().is_empty());
@@ -40,11 +40,11 @@ fn a_patch_that_needs_a_sibling_is_named_with_the_command_that_makes_it() {
         "patches/paged/0002-say-what-is-counted.patch: upstreamed",
         "next: make them: cargo xtask rebase --variant paged-v2    # it stops at each of these patches, and where one",
     ]);
-    let said = generations.rebase("v2", &["--dry-run"]).code(4);
+    let output = generations.rebase("v2", &["--dry-run"]).code(4);
     let headline = "paged-v2: 0 of 3 patches apply to hello v2.0 by themselves, 0 are replaced by siblings, 2 wait, \
                     1 depends on them\n";
-    assert!(said.stdout.starts_with(headline), "{said}");
-    assert!(said.stdout.contains("it needs 0001-greet-more-warmly.patch first"), "{said}");
+    assert!(output.stdout.starts_with(headline), "{output}");
+    assert!(output.stdout.contains("it needs 0001-greet-more-warmly.patch first"), "{output}");
     let json = generations.rebase("v2", &["--dry-run", "--json"]).code(4).json();
     let results = json["patches"].as_array().unwrap().iter().map(|patch| patch["result"].as_str().unwrap());
     assert_eq!(results.collect::<Vec<_>>(), ["waits", "waits", "blocked"]);
@@ -55,13 +55,14 @@ fn a_patch_that_needs_a_sibling_is_named_with_the_command_that_makes_it() {
 #[test]
 fn a_dry_run_follows_the_choices_about_upstreamed_patches() {
     let generations = Generations::new();
-    let said = generations.rebase("v2", &["--dry-run", "--drop-upstreamed"]).code(4);
+    let output = generations.rebase("v2", &["--dry-run", "--drop-upstreamed"]).code(4);
     let dropped = "  patches/paged/0002-say-what-is-counted.patch: dropped, upstream has it\n";
     assert!(
-        said.stdout.contains(dropped) && !said.stdout.contains("0002-say-what-is-counted.patch: upstreamed")
+        output.stdout.contains(dropped)
+            && !output.stdout.contains("0002-say-what-is-counted.patch: upstreamed")
     );
     let next = "next: cargo xtask rebase --variant paged-v2 --drop-upstreamed    # it stops at each";
-    assert!(said.stdout.contains(next), "{said}");
+    assert!(output.stdout.contains(next), "{output}");
     let arguments = ["--json", "rebase", "--variant", "paged-v2", "--dry-run", "--drop-upstreamed"];
     let json = generations.project.run(&arguments).code(4).json();
     assert_eq!(json["patches"][1]["result"], "dropped", "{json}");
@@ -79,8 +80,8 @@ fn siblings_are_made_where_they_are_needed() {
     let lock = generations.project.read("espalier.lock");
     assert!(lock.contains("patch = \"patches/paged/0002-say-what-is-counted.patch\""), "{lock}");
     generations.project.run(&["lint"]).success();
-    let said = generations.rebase("v2", &[]).success();
-    assert!(said.stdout.contains("there is nothing to rebase"), "{said}");
+    let output = generations.rebase("v2", &[]).success();
+    assert!(output.stdout.contains("there is nothing to rebase"), "{output}");
     assert!(!generations.work("v2").exists());
     // The other generation, and the pin itself, are not affected.
     assert!(generations.file("v1-1", "src/greet.c").contains("\"hello there, dear\""));
@@ -89,8 +90,11 @@ fn siblings_are_made_where_they_are_needed() {
 #[test]
 fn the_proof_compares_both_pins() {
     let generations = Generations::with_siblings();
-    let said = generations.project.run(&["prove", "--generation", "v2"]).success();
-    assert!(said.stdout.starts_with("the move from the pin hello to the generation v2 is proved"), "{said}");
+    let output = generations.project.run(&["prove", "--generation", "v2"]).success();
+    assert!(
+        output.stdout.starts_with("the move from the pin hello to the generation v2 is proved"),
+        "{output}"
+    );
     let json = generations.project.run(&["--json", "prove", "--generation", "v2"]).success().json();
     assert_eq!(json["intended_in"][0], "docs/syncs/v1.0-to-v2.0.toml");
     generations.project.run(&["prove", "--generation", "v3"]).code(2).says(&["use one of: v1-1, v2"]);
@@ -124,8 +128,8 @@ fn a_rebase_takes_the_reasons_of_intended_differences() {
     git::git(&work, &["add", "src/count.c"]);
     let unproved = "warning: patches make other changes on the generation v1-1, and nothing accounts for them; \
                     `prove --generation v1-1` lists them\n";
-    let said = generations.rebase("v1-1", &["--continue"]).success();
-    assert!(said.stdout.contains(unproved), "{said}");
+    let output = generations.rebase("v1-1", &["--continue"]).success();
+    assert!(output.stdout.contains(unproved), "{output}");
     let rebase_again = || {
         generations.rebase("v1-1", &["--edit", "1"]).code(4);
         generations.rebase("v1-1", &["--continue"]).success()
@@ -133,19 +137,19 @@ fn a_rebase_takes_the_reasons_of_intended_differences() {
     let reasons = reasons(&generations, "v1-1");
     generations.project.write(REASONS, &reasons);
     generations.project.run(&["prove", "--generation", "v1-1"]).success();
-    let said = rebase_again();
-    assert!(!said.stdout.contains("warning: "), "{said}");
+    let output = rebase_again();
+    assert!(!output.stdout.contains("warning: "), "{output}");
     // One reason too many could hide another difference.
     generations.project.write(REASONS, reasons.repeat(2));
     generations.project.run(&["prove", "--generation", "v1-1"]).code(1);
-    let said = rebase_again();
+    let output = rebase_again();
     let stale = "warning: `prove` refuses these entries about intended differences:\n  \
                  docs/syncs/v1.0-to-v1.1.toml: no difference `";
-    assert!(said.stdout.contains(stale) && !said.stdout.contains(unproved), "{said}");
+    assert!(output.stdout.contains(stale) && !output.stdout.contains(unproved), "{output}");
     // Entries that cannot be read do not hold the rebase up.
     generations.project.write(REASONS, reasons.replace("why = \"so\"", "why = \"\""));
-    let said = rebase_again().says(&["warning: invalid `docs/syncs/v1.0-to-v1.1.toml`"]);
-    assert!(said.stdout.contains(unproved), "{said}");
+    let output = rebase_again().says(&["warning: invalid `docs/syncs/v1.0-to-v1.1.toml`"]);
+    assert!(output.stdout.contains(unproved), "{output}");
 }
 
 #[test]
@@ -153,14 +157,14 @@ fn a_patch_can_be_dropped_and_its_reason_has_to_be_given() {
     let generations = Generations::new();
     generations.rebase("v2", &["--drop-upstreamed"]).code(4);
     generations.rebase("v2", &["--skip"]).code(4);
-    let said = generations.rebase("v2", &["--skip"]).success();
+    let output = generations.rebase("v2", &["--skip"]).success();
     assert!(
-        said.stdout.contains("give the reason in patches/paged/0001-greet-more-warmly@v2.patch"),
-        "{said}"
+        output.stdout.contains("give the reason in patches/paged/0001-greet-more-warmly@v2.patch"),
+        "{output}"
     );
     assert_eq!(generations.file("v2", "src/greet.c"), greet("hi"));
-    let said = generations.project.run(&["lint"]).code(1);
-    assert_eq!(said.stdout.matches("`Dropped-because:` still says `TODO`").count(), 2, "{said}");
+    let output = generations.project.run(&["lint"]).code(1);
+    assert_eq!(output.stdout.matches("`Dropped-because:` still says `TODO`").count(), 2, "{output}");
     for at in [0, 2] {
         let path = format!("patches/paged/{}", sibling(at, "v2"));
         generations.project.edit(&path, "because: TODO", "because: the greeting is another one");
@@ -175,8 +179,8 @@ fn a_patch_can_be_dropped_and_its_reason_has_to_be_given() {
     // The reason is a part of what is locked.
     generations.project.run(&["lock", "--check"]).code(1).says(&["0001-greet-more-warmly@v2.patch sha256"]);
     generations.project.run(&["lock"]).success();
-    let said = generations.project.run(&["prove", "--generation", "v2"]).success();
-    assert!(said.stdout.contains("but for"), "{said}");
+    let output = generations.project.run(&["prove", "--generation", "v2"]).success();
+    assert!(output.stdout.contains("but for"), "{output}");
 }
 
 #[test]
@@ -189,17 +193,17 @@ fn a_sibling_can_do_something_else_and_is_gone_once_it_does_not() {
     let work = generations.work("v1-1");
     files::edit(&work.join("src/count.c"), "not letters", "nor letters");
     git::git(&work, &["add", "src/count.c"]);
-    let said = generations.rebase("v1-1", &["--continue"]).success();
+    let output = generations.rebase("v1-1", &["--continue"]).success();
     let headline = "the generation v1-1 (paged): 3 of 3 patches, from hello v1.0, now on v1.1\n";
     let difference = format!("\npatches/paged/{}: changed\n", sibling(1, "v1-1"));
-    assert!(said.stdout.starts_with(headline) && said.stdout.contains(&difference), "{said}");
+    assert!(output.stdout.starts_with(headline) && output.stdout.contains(&difference), "{output}");
     assert_eq!(generations.siblings(), [sibling(1, "v1-1")]);
     assert!(generations.file("v1-1", "src/count.c").contains("nor letters"));
     generations.project.run(&["lint"]).success();
     // Only what is new is shown.
     generations.rebase("v1-1", &["--edit", "1"]).code(4);
-    let said = generations.rebase("v1-1", &["--continue"]).success();
-    assert!(said.stdout.starts_with(headline) && !said.stdout.contains(&difference), "{said}");
+    let output = generations.rebase("v1-1", &["--continue"]).success();
+    assert!(output.stdout.starts_with(headline) && !output.stdout.contains(&difference), "{output}");
 }
 
 #[test]
@@ -207,10 +211,10 @@ fn lint_refuses_siblings_that_are_not_needed_or_belong_to_nothing() {
     let generations = Generations::new();
     generations.project.run(&["lock"]).code(1);
     generations.write_sibling("hello there");
-    let said = generations.project.run(&["lint"]).code(1);
+    let output = generations.project.run(&["lint"]).code(1);
     let needless = "patches/paged/0001-greet-more-warmly@v1-1.patch:1: it is not needed: 0001-greet-more-warmly.patch \
                     gives the same tree there by itself [sibling-not-needed]";
-    assert!(said.stdout.contains(needless), "{said}");
+    assert!(output.stdout.contains(needless), "{output}");
     // A rebase there removes it.
     generations.rebase("v1-1", &[]).success();
     assert!(generations.siblings().is_empty());
@@ -219,19 +223,19 @@ fn lint_refuses_siblings_that_are_not_needed_or_belong_to_nothing() {
         std::fs::copy(folder.join(format!("{}.patch", PATCHES[0])), folder.join(name)).unwrap();
     };
     copy("0001-greet-more-warmly@v3.patch");
-    let said = generations.project.run(&["lint"]).code(1);
+    let output = generations.project.run(&["lint"]).code(1);
     assert!(
-        said.stdout.contains("the pin `hello` has no generation `v3` [sibling-of-no-generation]"),
-        "{said}"
+        output.stdout.contains("the pin `hello` has no generation `v3` [sibling-of-no-generation]"),
+        "{output}"
     );
-    assert!(said.stdout.contains("name one of its generations, v1-1, v2"), "{said}");
+    assert!(output.stdout.contains("name one of its generations, v1-1, v2"), "{output}");
     // It belongs to no series.
     generations.project.run(&["apply"]).success();
     std::fs::remove_file(folder.join("0001-greet-more-warmly@v3.patch")).unwrap();
     copy("0001-greet-warmly@v2.patch");
-    let said = generations.project.run(&["lint"]).code(1);
-    assert!(said.stdout.contains("[sibling-without-patch]"), "{said}");
-    assert!(said.stdout.contains("name it `0001-greet-more-warmly@v2.patch`"), "{said}");
+    let output = generations.project.run(&["lint"]).code(1);
+    assert!(output.stdout.contains("[sibling-without-patch]"), "{output}");
+    assert!(output.stdout.contains("name it `0001-greet-more-warmly@v2.patch`"), "{output}");
     generations.project.run(&["apply"]).code(2).says(&["`patches/paged` is not a series"]);
 }
 
@@ -343,17 +347,17 @@ fn a_generation_is_neither_edited_nor_moved() {
 fn the_status_of_a_generation_is_not_that_of_a_pin() {
     let generations = Generations::with_siblings();
     let status = |more: &[&str]| generations.project.run(&[&["status"], more].concat());
-    let said = status(&["--variant", "paged-v2"]).success();
+    let output = status(&["--variant", "paged-v2"]).success();
     let headline = "paged-v2: 2 of 2 patches are exact at hello v2.0, the generation\n";
-    assert!(said.stdout.starts_with(headline), "{said}");
+    assert!(output.stdout.starts_with(headline), "{output}");
     let json = status(&["--variant", "paged-v2", "--json"]).success().json();
     assert_eq!(json["generation"], "v2");
     assert!(status(&["--json"]).success().json().get("generation").is_none());
     // It does not move, so no command moves it.
     let from = generations.upstream.to_str().unwrap();
-    let said = status(&["--variant", "paged-v1-1", "--tip", "v2.0", "--from", from]).code(1);
-    assert!(said.stdout.contains("next: cargo xtask status --long"), "{said}");
-    assert!(!said.stdout.contains("rebase") && !said.stdout.contains(", the pin"), "{said}");
+    let output = status(&["--variant", "paged-v1-1", "--tip", "v2.0", "--from", from]).code(1);
+    assert!(output.stdout.contains("next: cargo xtask status --long"), "{output}");
+    assert!(!output.stdout.contains("rebase") && !output.stdout.contains(", the pin"), "{output}");
 }
 
 /// `edit` refuses a generation: what does not belong to the conflict goes into the sibling later.
@@ -386,8 +390,8 @@ fn the_pin_moves_without_its_siblings() {
     generations.project.run(&["lock"]).success();
     let before: Vec<String> = generations.siblings();
     let from = generations.upstream.to_str().unwrap();
-    let said = generations.project.run(&["rebase", "--to", "v1.1", "--from", from]).success();
-    assert!(said.stdout.contains("now on v1.1"), "{said}");
+    let output = generations.project.run(&["rebase", "--to", "v1.1", "--from", from]).success();
+    assert!(output.stdout.contains("now on v1.1"), "{output}");
     assert_eq!(generations.siblings(), before);
     generations.project.run(&["--locked", "lock", "--check"]).success();
     assert_eq!(generations.file("v2", "src/greet.c"), greet("hi there, dear"));
@@ -432,8 +436,8 @@ fn an_unfinished_replay_is_proved_with_the_reasons_of_dropped_patches() {
     generations.project.edit(&path, "because: TODO", "because: the greeting is another one");
     generations.project.run(&["lock"]).success();
     generations.rebase("v2", &["--edit", "3"]).code(4);
-    let said = generations.project.run(&["prove", "--rebase", "--variant", "paged-v2"]).success();
-    assert!(said.stdout.contains("but for 1 intended difference"), "{said}");
+    let output = generations.project.run(&["prove", "--rebase", "--variant", "paged-v2"]).success();
+    assert!(output.stdout.contains("but for 1 intended difference"), "{output}");
 }
 
 /// The dropped patches stay at the pin, so the others keep their numbers.
@@ -442,8 +446,8 @@ fn a_dropped_patch_renumbers_nothing_on_a_generation() {
     let generations = Generations::new();
     generations.rebase("v1-1", &["--edit", "1"]).code(4);
     generations.rebase("v1-1", &["--skip"]).code(4);
-    let said = generations.project.run(&["prove", "--rebase", "--variant", "paged-v1-1"]).code(1);
-    assert!(said.stdout.contains(" 0002-say-what-is-counted.patch\n"), "{said}");
+    let output = generations.project.run(&["prove", "--rebase", "--variant", "paged-v1-1"]).code(1);
+    assert!(output.stdout.contains(" 0002-say-what-is-counted.patch\n"), "{output}");
     generations.rebase("v1-1", &["--abort"]).success();
 }
 
@@ -454,8 +458,8 @@ fn a_stopped_replay_is_abandoned() {
     generations.rebase("v2", &[]).code(4).says(&["is still in progress"]);
     // The pin is not in the way, nor is the other generation.
     generations.rebase("v1-1", &[]).success();
-    let said = generations.rebase("v2", &["--abort"]).success();
-    assert!(said.stdout.contains("the replay of paged-v2 on the generation v2"), "{said}");
+    let output = generations.rebase("v2", &["--abort"]).success();
+    assert!(output.stdout.contains("the replay of paged-v2 on the generation v2"), "{output}");
     assert!(!generations.work("v2").exists() && generations.siblings().is_empty());
     generations.rebase("v2", &["--continue"]).code(2).says(&["cargo xtask rebase --variant paged-v2"]);
 }

@@ -25,7 +25,7 @@ mod sources_covered;
 
 /// The place where a hint is run.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum HintPlace {
     /// In a clone, with only the committed project.
     Clone,
     /// In the folder where it was printed.
@@ -37,7 +37,7 @@ struct HintCase {
     make: fn() -> Project,
     /// Arguments after `cargo xtask`, as shell words.
     command: &'static str,
-    place: Place,
+    place: HintPlace,
     /// Prefixes of the commands among its hints, each with the expected exit code.
     hints: &'static [(&'static str, i32)],
 }
@@ -55,11 +55,11 @@ fn cases() -> impl Iterator<Item = &'static HintCase> {
     .flatten()
 }
 
-/// Returns the commands that a user would type after reading `said`: the whole hint, or the part after its colon. A
+/// Returns the commands that a user would type after reading `output`: the whole hint, or the part after its colon. A
 /// command after `then` is run after the previous one; a flag is appended to the command that printed it. None of them
 /// changes the current folder: the others, and the paths in them, are for the folder in which they were printed.
-fn commands(case: &str, said: &Output) -> Vec<String> {
-    let both = format!("{}\n{}", said.stdout, said.stderr);
+fn commands(case: &str, output: &Output) -> Vec<String> {
+    let both = format!("{}\n{}", output.stdout, output.stderr);
     let mut found: Vec<String> = Vec::new();
     for hint in both.lines().map(str::trim).filter(|line| line.starts_with("next: ")) {
         assert!(!hint.contains(": cd "), "{case}: {hint}");
@@ -151,17 +151,17 @@ fn played(case: &HintCase) -> (Project, Output) {
     let project = (case.make)();
     if WITH_ROOT[place_of(case)].get().is_none() {
         let made = Saved::of(&project);
-        said_with_root(case, || run_with_root(case, &project));
+        output_with_root(case, || run_with_root(case, &project));
         made.restore();
     }
-    let said = run(case, &project);
-    (project, said)
+    let output = run(case, &project);
+    (project, output)
 }
 
 /// One output for each scenario.
 type Outputs = LazyLock<Vec<OnceLock<Output>>>;
 
-static SAID: Outputs = LazyLock::new(|| cases().map(|_| OnceLock::new()).collect());
+static PLAIN: Outputs = LazyLock::new(|| cases().map(|_| OnceLock::new()).collect());
 static WITH_ROOT: Outputs = LazyLock::new(|| cases().map(|_| OnceLock::new()).collect());
 
 fn place_of(case: &HintCase) -> usize {
@@ -170,28 +170,28 @@ fn place_of(case: &HintCase) -> usize {
 
 /// Returns the output of a scenario, cached for both tests that use it. Tests start in the order of their names:
 /// `sources_covered` comes after those that play the scenarios to follow their hints.
-fn said_in(case: &HintCase, play: impl FnOnce() -> Output) -> &'static Output {
-    SAID[place_of(case)].get_or_init(play)
+fn output_of(case: &HintCase, play: impl FnOnce() -> Output) -> &'static Output {
+    PLAIN[place_of(case)].get_or_init(play)
 }
 
 /// Returns its output with `--root .`, cached in the same way.
-fn said_with_root(case: &HintCase, play: impl FnOnce() -> Output) -> &'static Output {
+fn output_with_root(case: &HintCase, play: impl FnOnce() -> Output) -> &'static Output {
     WITH_ROOT[place_of(case)].get_or_init(play)
 }
 
 /// Runs the commands of `case`; returns each with its output.
 fn followed(case: &HintCase) -> Vec<(String, Output)> {
-    let (project, said) = played(case);
-    let count = commands(case.command, said_in(case, || said.clone())).len();
+    let (project, report) = played(case);
+    let count = commands(case.command, output_of(case, || report.clone())).len();
     // A hint that is run in the same folder may change it, so the others find it as it was.
-    let as_left = (count > 1 && case.place == Place::Here).then(|| Saved::of(&project));
+    let as_left = (count > 1 && case.place == HintPlace::Here).then(|| Saved::of(&project));
     let follow = |number: usize| {
         as_left.iter().filter(|_| number > 0).for_each(Saved::restore);
-        let command = commands(case.command, &said).swap_remove(number);
+        let command = commands(case.command, &report).swap_remove(number);
         let folder: PathBuf = match case.place {
             _ if command.starts_with("git rev-parse") => Upstream::shared().repository(),
-            Place::Here => project.root().to_path_buf(),
-            Place::Clone => project.fresh_clone(&format!("clone {number}")).root().to_path_buf(),
+            HintPlace::Here => project.root().to_path_buf(),
+            HintPlace::Clone => project.fresh_clone(&format!("clone {number}")).root().to_path_buf(),
         };
         let output = shell(&folder, &project, &filled_in(&command));
         (command, output)
@@ -204,8 +204,8 @@ fn dead_ends(case: &HintCase) -> Vec<String> {
     let followed = followed(case);
     if followed.len() != case.hints.len() {
         let printed: Vec<&String> = followed.iter().map(|(command, _)| command).collect();
-        let said = said_in(case, || played(case).1);
-        return vec![format!("{}: {printed:#?}\n{said}", case.name)];
+        let output = output_of(case, || played(case).1);
+        return vec![format!("{}: {printed:#?}\n{output}", case.name)];
     }
     let leads_on = |((command, output), (begins, code)): (&(String, Output), &(&str, i32))| {
         let last = command.lines().last().unwrap_or_default();
@@ -254,8 +254,8 @@ fn every_command_about_an_import_leads_on() {
 #[test]
 fn newest_offers_a_pin_that_every_clone_can_fetch() {
     let project = project_by_git(&[ABOUT, GREETING_GOES]);
-    let said = shell(project.root(), &project, "cargo xtask newest");
-    shell(project.root(), &project, &commands("newest", &said)[0]).success();
+    let output = shell(project.root(), &project, "cargo xtask newest");
+    shell(project.root(), &project, &commands("newest", &output)[0]).success();
     assert!(project.read("pins.toml").contains("commit = "), "{TAG} is behind");
     let clone = project.fresh_clone("clone");
     clone.run(&["--locked", "apply"]).success();
@@ -268,8 +268,8 @@ fn every_printed_command_keeps_the_root_that_was_named() {
     let mut lost = Vec::new();
     let mut seen = 0;
     for case in cases() {
-        let said = said_with_root(case, || run_with_root(case, &(case.make)()));
-        for line in format!("{}\n{}", said.stdout, said.stderr).lines() {
+        let output = output_with_root(case, || run_with_root(case, &(case.make)()));
+        for line in format!("{}\n{}", output.stdout, output.stderr).lines() {
             for part in line.split("cargo xtask ").skip(1) {
                 let command = part.split(['`', '#']).next().unwrap_or_default();
                 seen += 1;
@@ -290,8 +290,9 @@ fn every_command_in_json_keeps_the_root_that_was_named() {
     let mut seen = 0;
     for case in lint_cases::CASES.iter().chain(import_cases::CASES) {
         let project = (case.make)();
-        let said = shell(project.root(), &project, &format!("cargo xtask --root . --json {}", case.command));
-        for part in said.stdout.split("cargo xtask ").skip(1) {
+        let output =
+            shell(project.root(), &project, &format!("cargo xtask --root . --json {}", case.command));
+        for part in output.stdout.split("cargo xtask ").skip(1) {
             let command = part.split(['`', '#', '"', '\\']).next().unwrap_or_default();
             seen += 1;
             if !command.contains("--root ") {
@@ -308,9 +309,9 @@ fn every_command_in_json_keeps_the_root_that_was_named() {
 fn a_printed_sequence_is_for_one_folder() {
     let project = Project::new();
     let here = project.beside("");
-    let said = shell(&here, &project, "cargo xtask --root project edit").success();
-    let sequence = commands("edit", &said).join("\n");
-    assert!(sequence.contains("git -C project/target/espalier/edit/paged rebase -i"), "{said}");
+    let output = shell(&here, &project, "cargo xtask --root project edit").success();
+    let sequence = commands("edit", &output).join("\n");
+    assert!(sequence.contains("git -C project/target/espalier/edit/paged rebase -i"), "{output}");
     shell(&here, &project, &format!("set -e\n{sequence}")).success();
 }
 
@@ -326,11 +327,11 @@ fn content_that_looks_like_a_command_is_not_completed() {
         [(format!("new '{SUBJECT}' --dry-run"), 0), ("edit".to_string(), 4), ("export".to_string(), 4)]
     {
         for json in ["", "--json "] {
-            let said = shell(project.root(), &project, &format!("cargo xtask {json}--root . {command}"));
-            let both = format!("{}{}", said.stdout, said.stderr);
-            assert_eq!(said.code, Some(code), "{said}");
-            assert!(!both.contains("cargo xtask lint --root"), "{said}");
-            assert!(command == "edit" || both.contains(SUBJECT), "{said}");
+            let output = shell(project.root(), &project, &format!("cargo xtask {json}--root . {command}"));
+            let both = format!("{}{}", output.stdout, output.stderr);
+            assert_eq!(output.code, Some(code), "{output}");
+            assert!(!both.contains("cargo xtask lint --root"), "{output}");
+            assert!(command == "edit" || both.contains(SUBJECT), "{output}");
         }
     }
 }
@@ -340,8 +341,8 @@ fn content_that_looks_like_a_command_is_not_completed() {
 fn the_commands_of_a_page_keep_the_root_that_was_named() {
     let project = makers::elsewhere(&[GREETING_GOES]);
     let status = "cargo xtask --root . status --tip main --from \"../it's elsewhere\" --html page.html";
-    let said = shell(project.root(), &project, status);
-    assert_eq!(said.code, Some(1), "{said}");
+    let output = shell(project.root(), &project, status);
+    assert_eq!(output.code, Some(1), "{output}");
     let page = project.read("page.html");
     assert!(page.contains("`cargo xtask rebase --root . --to main --from '"), "{page}");
     assert!(page.contains("elsewhere'` stops there"), "{page}");
@@ -354,9 +355,9 @@ fn a_printed_edit_names_the_variant() {
     std::fs::remove_file(project.beside("patches/0001-Greet-more-warmly.patch")).unwrap();
     for json in ["", "--json "] {
         let command = format!("cargo xtask {json}--root . import ../patches --variant my");
-        let said = shell(project.root(), &project, &command).code(4);
+        let output = shell(project.root(), &project, &command).code(4);
         let edit = "make them by hand: cargo xtask edit --root . my";
-        assert!(said.stdout.contains(edit) || said.stderr.contains(edit), "{said}");
-        assert_eq!(said.stdout.contains(edit), !json.is_empty(), "{said}");
+        assert!(output.stdout.contains(edit) || output.stderr.contains(edit), "{output}");
+        assert_eq!(output.stdout.contains(edit), !json.is_empty(), "{output}");
     }
 }

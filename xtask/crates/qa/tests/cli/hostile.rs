@@ -198,7 +198,7 @@ fn a_submodule_of_upstream_is_an_empty_folder() {
     git::git(&upstream, &["commit", "--quiet", "--message", "Use another repository"]);
     git::git(&upstream, &["tag", "--force", "v1.0"]);
     let project = Project::pinned(&git::tree_of(&upstream, "v1.0"), &[Source::Path(upstream)]);
-    let message = "empty what is a submodule upstream: extern/sub";
+    let message = "Skipping submodules: extern/sub (left empty)";
     project.run(&["apply"]).success().says(&[message]);
     assert_eq!(std::fs::read_dir(project.tree("paged").join("extern/sub")).unwrap().count(), 0);
     assert_eq!(project.run(&["apply"]).success().stderr, "");

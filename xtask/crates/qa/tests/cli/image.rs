@@ -93,11 +93,14 @@ fn a_runtime_lies_over_the_base() {
 #[test]
 fn a_dry_run_builds_nothing_and_asks_no_server() {
     let imaging = Imaging::new();
-    let said = imaging.run(&["image", "--dry-run"]).success().stdout;
-    let words: Vec<&str> = said.lines().map(|line| line.split_once(' ').unwrap_or((line, "")).0).collect();
-    assert_eq!(words, ["check", "base", "", "", "health", "link", "write"], "{said}");
-    assert!(said.contains("download with apt-get, unpack without installing (0.0 MB): libs 1-1"), "{said}");
-    assert!(said.ends_with(&format!("write        {IMAGE}\n")), "{said}");
+    let stdout = imaging.run(&["image", "--dry-run"]).success().stdout;
+    let words: Vec<&str> = stdout.lines().map(|line| line.split_once(' ').unwrap_or((line, "")).0).collect();
+    assert_eq!(words, ["check", "base", "", "", "health", "link", "write"], "{stdout}");
+    assert!(
+        stdout.contains("download with apt-get, unpack without installing (0.0 MB): libs 1-1"),
+        "{stdout}"
+    );
+    assert!(stdout.ends_with(&format!("write        {IMAGE}\n")), "{stdout}");
     assert!(!imaging.project.path("target/espalier/images").exists());
     assert!(!imaging.project.path("target/toolchains").exists());
 }
@@ -184,8 +187,8 @@ fn a_run_that_is_killed_leaves_no_image_and_the_next_one_makes_it() {
 fn a_disk_that_takes_no_more_leaves_the_image_that_was_there() {
     let imaging = Imaging::new();
     let first = imaging.digest();
-    let said = imaging.project.finish_with_room_for(256, &imaging.command(&["image"])).code(3);
-    said.says(&[
+    let output = imaging.project.finish_with_room_for(256, &imaging.command(&["image"])).code(3);
+    output.says(&[
         "error: could not write `target/espalier/tmp/image-",
         "File too large",
         "next: raise the limit",
@@ -198,9 +201,10 @@ fn a_disk_that_takes_no_more_leaves_the_image_that_was_there() {
 fn verify_finds_a_flipped_byte_in_every_blob_and_a_false_label() {
     let imaging = Imaging::new();
     imaging.digest();
-    let said = imaging.run(&["verify", IMAGE]).success().stdout;
+    let stdout = imaging.run(&["verify", IMAGE]).success().stdout;
     assert!(
-        said.contains("paged cpu-native") && said.contains("match the manifest, SBOM, provenance and lock")
+        stdout.contains("paged cpu-native")
+            && stdout.contains("match the manifest, SBOM, provenance and lock")
     );
     for blob in imaging.blobs() {
         let whole = std::fs::read(&blob).unwrap();
@@ -220,7 +224,7 @@ fn verify_finds_a_flipped_byte_in_every_blob_and_a_false_label() {
     imaging
         .run(&["verify", IMAGE])
         .code(1)
-        .says(&["is not what its labels say", "the label `dev.espalier.tree` is not"]);
+        .says(&["does not match its labels", "the label `dev.espalier.tree` is not"]);
     imaging.reseal(|config| config["rootfs"]["diff_ids"][1] = format!("sha256:{}", "0".repeat(64)).into());
     imaging.run(&["verify", IMAGE]).code(1).says(&["is not the one of the configuration"]);
     imaging.reseal(|config| config["rootfs"]["diff_ids"] = serde_json::json!([]));

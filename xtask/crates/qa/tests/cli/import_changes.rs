@@ -27,10 +27,10 @@ fn commands_of_a_recipe_are_named_with_the_next_step() {
     let line = format!("  missing  PKGBUILD:4: `sed -i s/a/b/ src/add.c` {CHANGES}\n");
     let next =
         "  next: cargo xtask edit my    # make there by hand what is missing, commit it, and export it";
-    let said = import_package(&project, "", &package, &["--dry-run"]).success().stdout;
-    assert!(said.contains(&line) && !said.contains(next), "{said}");
-    let said = import_package(&project, "", &package, &[]).success().stdout;
-    assert!(said.contains(&line) && said.contains(next), "{said}");
+    let stdout = import_package(&project, "", &package, &["--dry-run"]).success().stdout;
+    assert!(stdout.contains(&line) && !stdout.contains(next), "{stdout}");
+    let stdout = import_package(&project, "", &package, &[]).success().stdout;
+    assert!(stdout.contains(&line) && stdout.contains(next), "{stdout}");
     let patch = project.read("patches/my/0001-a.patch");
     assert!(!patch.contains("src/add.c"), "{patch}");
     let plain = recipe.replace("  sed -i s/a/b/ src/add.c\n", "");

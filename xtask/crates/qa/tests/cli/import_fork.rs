@@ -122,8 +122,8 @@ fn a_path_that_is_not_utf8_can_be_left_out() {
     files::edit(&fork.join("src/name.c"), "world", "people");
     git::commit(&fork, "Name people");
     let arguments = ["import", "--from", fork.to_str().unwrap(), "v1.0..HEAD", "--json"];
-    let said = project.run(&arguments[..4]).code(4);
-    let (_, option) = said.stderr.split_once("the same command with ").unwrap();
+    let output = project.run(&arguments[..4]).code(4);
+    let (_, option) = output.stderr.split_once("the same command with ").unwrap();
     assert_eq!(option.trim(), "--leave-out $'docs/caf\\xe9'");
     let command = project.command(&arguments);
     let mut pasted = std::process::Command::new("bash");

@@ -122,22 +122,22 @@ fn not_imported(twins: &str, hunks: &str) -> String {
 #[test]
 fn a_change_that_only_a_look_alike_has_is_not_left_out() {
     let file = changed(false).replace("    b();", "    e();");
-    let said = not_imported(&file, &format!("@@ -12,3 +12,3 @@ int two() {{\n{CHANGE}"));
-    assert!(said.contains("0002-change.diff: patch failed: src/pair.c:12"), "{said}");
+    let message = not_imported(&file, &format!("@@ -12,3 +12,3 @@ int two() {{\n{CHANGE}"));
+    assert!(message.contains("0002-change.diff: patch failed: src/pair.c:12"), "{message}");
 }
 
 #[test]
 fn a_change_that_is_there_does_not_go_to_a_look_alike() {
-    let said = not_imported(&changed(true), &format!("@@ -12,3 +12,3 @@ int two() {{\n{CHANGE}"));
-    assert!(said.contains("0002-change.diff: the pin, or a patch before it, has it already"), "{said}");
+    let message = not_imported(&changed(true), &format!("@@ -12,3 +12,3 @@ int two() {{\n{CHANGE}"));
+    assert!(message.contains("0002-change.diff: the pin, or a patch before it, has it already"), "{message}");
 }
 
 #[test]
 fn a_hunk_without_context_is_refused() {
     // git puts the first one at the end of the file, and the second one into the last function.
     for hunk in ["@@ -2,0 +3 @@ int one() {\n+    n();\n", "@@ -5 +5 @@ int one() {\n-}\n+} // one\n"] {
-        let said = not_imported(TWINS, hunk);
-        assert!(said.contains("src/pair.c: hunk #1 has no lines of context"), "{said}");
+        let message = not_imported(TWINS, hunk);
+        assert!(message.contains("src/pair.c: hunk #1 has no lines of context"), "{message}");
     }
 }
 
@@ -149,7 +149,7 @@ fn a_file_that_is_changed_twice_is_placed_both_times() {
     let six = "}\n\nint six() {\n    a();\n    b();\n    c();\n}\n";
     assert_eq!(imported(&project), changed(true).replacen("}\n\n", six, 1), "{output}");
     let note = "hunk #1 fits at lines 2, 8 and 17; it was put at line 17, in `int two() {`, which it names";
-    assert!(notes(&output).iter().any(|said| said.ends_with(note)), "{output}");
+    assert!(notes(&output).iter().any(|line| line.ends_with(note)), "{output}");
 }
 
 /// Returns a diff of `file` that claims to be made from upstream's file `of`.
@@ -287,6 +287,6 @@ fn a_change_that_only_a_similar_section_has_is_reported_with_both_places() {
 #[test]
 fn a_change_that_is_there_at_another_line_is_left_out() {
     let text = format!("int x;\nint y;\n{}", changed(true));
-    let said = not_imported(&text, &format!("@@ -12,3 +12,3 @@ int two() {{\n{CHANGE}"));
-    assert!(said.contains("0002-change.diff: the pin, or a patch before it, has it already"), "{said}");
+    let message = not_imported(&text, &format!("@@ -12,3 +12,3 @@ int two() {{\n{CHANGE}"));
+    assert!(message.contains("0002-change.diff: the pin, or a patch before it, has it already"), "{message}");
 }

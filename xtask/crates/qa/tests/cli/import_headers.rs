@@ -61,8 +61,9 @@ fn a_path_that_differs_in_case_only_can_be_left_out() {
     let folder = project.beside("queue");
     files::write(&folder.join("1.diff"), "--- /dev/null\n+++ b/src/Name.c\n@@ -0,0 +1 @@\n+x\n");
     files::write(&folder.join("2.diff"), first());
-    let said = import(&project, &folder, &[]).code(1);
-    said.says(&["the path differs from `src/name.c` in case only", "the same command with --leave-out PATH"]);
+    let output = import(&project, &folder, &[]).code(1);
+    output
+        .says(&["the path differs from `src/name.c` in case only", "the same command with --leave-out PATH"]);
     import(&project, &folder, &["--leave-out", "src/Name.c"]).success();
     assert_eq!(files::list(&project.path("patches/my")), ["0001-2.patch"]);
 }

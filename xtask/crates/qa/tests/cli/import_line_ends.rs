@@ -85,8 +85,8 @@ fn the_printed_command_can_be_run() {
     files::write(&folder.join("series"), "sub/fix.patch\n");
     files::write(&folder.join("sub/fix.patch"), ON_LF.replace("void) {\n", "void) {\r\n"));
     let arguments = ["import", "../a queue", "--author", "A <a@b>"];
-    let said = project.run(&arguments).code(4);
-    let hints = said.stderr.lines().filter_map(|line| line.trim().strip_prefix("next: "));
+    let output = project.run(&arguments).code(4);
+    let hints = output.stderr.lines().filter_map(|line| line.trim().strip_prefix("next: "));
     let command = hints.into_iter().find(|hint| hint.starts_with("sed ")).unwrap();
     assert!(command.contains(" '../a queue/sub/fix.patch' "), "{command}");
     let mut shell = std::process::Command::new("sh");

@@ -136,7 +136,7 @@ fn a_recipe_that_applies_none_is_not_read_as_a_folder() {
     let folder = port(&project, "PKGBUILD", "source=(rev.patch more.patch)\nprepare() {\n  cd x\n}\n");
     for path in [folder.clone(), folder.join("PKGBUILD")] {
         import(&project, &path, &[]).code(2).says(&[
-            "`[BESIDE]/port/PKGBUILD` applies none of the patches beside it",
+            "`[BESIDE]/port/PKGBUILD` applies none of the patches in its folder",
             "more.patch: nothing in the recipe applies it",
             "next: list those to import in their order, then import that file: printf '%s\\n' rev.patch more.patch >",
         ]);

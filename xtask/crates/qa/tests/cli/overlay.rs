@@ -126,8 +126,8 @@ const NOTE_CLASHES: &str = "the overlay file `overlay/extra/espalier/note.txt` w
 fn a_path_that_upstream_has_at_the_new_pin() {
     let moving = Move::new(upstream_adds_the_note);
     let before = moving.committed();
-    let said = moving.rebase(&["--dry-run"]).code(1);
-    insta::assert_snapshot!(said.stdout, @"
+    let output = moving.rebase(&["--dry-run"]).code(1);
+    insta::assert_snapshot!(output.stdout, @"
     paged: 3 of 3 patches, from hello v1.0, cannot move to v2.0: 1 overlay file is in the way
 
       unchanged  patches/paged/0001-greet-more-warmly.patch
@@ -163,16 +163,16 @@ fn a_path_that_upstream_has_and_another_variant_brings() {
     );
     moving.project.write("overlay/more/docs/More.txt", "mine\n");
     let clash = "the overlay file `overlay/more/docs/More.txt` would replace `docs/More.txt`";
-    let said = moving.rebase(&["--dry-run"]).code(1);
-    assert!(said.stdout.contains(clash), "{said}");
+    let output = moving.rebase(&["--dry-run"]).code(1);
+    assert!(output.stdout.contains(clash), "{output}");
     moving.rebase(&[]).code(1).says(&[clash]);
     let from = moving.upstream.to_str().unwrap();
-    let said = moving.project.run(&["newest", "--tip", TIP, "--from", from]).code(1);
-    assert!(said.stdout.contains(clash), "{said}");
+    let output = moving.project.run(&["newest", "--tip", TIP, "--from", from]).code(1);
+    assert!(output.stdout.contains(clash), "{output}");
     let canary = ["canary", "--until", "status", "--tip", TIP, "--from", from];
-    let said = moving.project.run(&canary).success();
-    assert!(said.stdout.contains("the pin cannot move there yet because of more"), "{said}");
-    assert!(said.stdout.contains(clash) && !said.stdout.contains("the pin can move"), "{said}");
+    let output = moving.project.run(&canary).success();
+    assert!(output.stdout.contains("the pin cannot move there yet because of more"), "{output}");
+    assert!(output.stdout.contains(clash) && !output.stdout.contains("the pin can move"), "{output}");
 }
 
 #[test]
@@ -183,17 +183,17 @@ fn reports_on_a_tip_with_the_path_of_an_overlay() {
     let headline =
         "paged: 3 of 3 patches are exact at hello v2.0, 1 commit after v1.0; 1 overlay file is in the way";
     for command in [&["status"][..], &["status", "--long"]] {
-        let said = moving.project.run(&[command, &at_tip].concat()).code(1);
-        assert!(said.stdout.contains(headline) && said.stdout.contains(NOTE_CLASHES), "{said}");
+        let output = moving.project.run(&[command, &at_tip].concat()).code(1);
+        assert!(output.stdout.contains(headline) && output.stdout.contains(NOTE_CLASHES), "{output}");
     }
     let page = moving.project.beside("page.html");
     let written = ["status", "--markdown", "--html", page.to_str().unwrap()];
-    let said = moving.project.run(&[&written[..], &at_tip].concat()).code(1);
-    assert!(said.stdout.contains("\n\n    the overlay file `overlay/extra/"), "{said}");
+    let output = moving.project.run(&[&written[..], &at_tip].concat()).code(1);
+    assert!(output.stdout.contains("\n\n    the overlay file `overlay/extra/"), "{output}");
     let html = std::fs::read_to_string(page).unwrap();
     assert!(html.contains("<pre>the overlay file `overlay/extra/espalier/note.txt` would replace"), "{html}");
-    let said = moving.project.run(&[&["newest"], &at_tip[..]].concat()).code(1);
-    insta::assert_snapshot!(said.stdout, @"
+    let output = moving.project.run(&[&["newest"], &at_tip[..]].concat()).code(1);
+    insta::assert_snapshot!(output.stdout, @"
     paged on hello's main line (first parents) from v1.0 to v2.0:
 
       all of it applies up to the pin, v1.0
@@ -217,9 +217,9 @@ fn newest_offers_the_commit_before_the_path_of_an_overlay() {
         upstream_adds_the_note(upstream);
     });
     let from = moving.upstream.to_str().unwrap();
-    let said = moving.project.run(&["--json", "newest", "--tip", TIP, "--from", from]).code(1).json();
-    assert_eq!(said["applies"]["before_tip"], 1, "{said:#}");
-    let commit = said["applies"]["commit"]["id"].as_str().unwrap();
+    let report = moving.project.run(&["--json", "newest", "--tip", TIP, "--from", from]).code(1).json();
+    assert_eq!(report["applies"]["before_tip"], 1, "{report:#}");
+    let commit = report["applies"]["commit"]["id"].as_str().unwrap();
     moving.project.run(&["rebase", "--to", commit, "--from", from]).success();
 }
 
@@ -254,9 +254,9 @@ fn a_path_that_a_new_patch_of_the_parent_adds() {
     git::commit(&folder, "Add a file");
     project.run(&["export"]).success();
     let owner = "patches/paged/0004-add-a-file.patch touches it";
-    let said = project.run(&["rebase", "--variant", "child", "--dry-run"]).code(1);
-    assert!(said.stdout.contains("cannot move to paged: 1 overlay file is in the way"), "{said}");
-    assert!(said.stdout.contains(owner), "{said}");
+    let output = project.run(&["rebase", "--variant", "child", "--dry-run"]).code(1);
+    assert!(output.stdout.contains("cannot move to paged: 1 overlay file is in the way"), "{output}");
+    assert!(output.stdout.contains(owner), "{output}");
     project.run(&["rebase", "--variant", "child"]).code(1).says(&[owner]);
 }
 

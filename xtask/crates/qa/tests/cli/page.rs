@@ -71,17 +71,17 @@ fn all_checks_pass() {
 fn each_check_can_fail() {
     let project = project();
     for name in CHECKS {
-        let said = page(&project, &says(name)).code(1);
-        assert!(said.stdout.contains("FAILED: no such thing"), "{said}");
+        let output = page(&project, &says(name)).code(1);
+        assert!(output.stdout.contains("FAILED: no such thing"), "{output}");
     }
 }
 
 #[test]
 fn a_driver_that_ends_early_fails_the_other_checks() {
     let project = project();
-    let said =
+    let output =
         page(&project, "echo '{\"check\": \"open\", \"error\": null}'; echo the browser died >&2; exit 1");
-    insta::assert_snapshot!(said, @r"
+    insta::assert_snapshot!(output, @r"
     exit: 1
     -- stdout --
     open       ok

@@ -218,7 +218,7 @@ fn a_branch_given_as_a_tag_is_refused_with_the_right_key() {
         Fetching hello main from git file://[BESIDE]/newer
     error: no source served the pin `hello` (hello main)
       expected tree 5841ecddc2bc6da1ade4888cdd8076c8d97ef04f
-      git file://[BESIDE]/newer: git says: couldn't find remote ref refs/tags/main
+      git file://[BESIDE]/newer: git failed: couldn't find remote ref refs/tags/main
       next: if `main` is a branch, pin its commit: `commit = ID` in place of `tag`; in a clone, `git log --all --format='%H %T' | grep 5841ecddc2bc6da1ade4888cdd8076c8d97ef04f` names it
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");

@@ -80,14 +80,14 @@ fn a_lost_line_is_named_until_its_reason_is_given() {
         "[[intended]]\nclass = \"new-deletion\"\npath = \"src/greet.c\"\nline = {SECOND}\nwhy = \"it is wrong\"\n"
     );
     moving.project.write(ALLOWED, &entry);
-    let said = prove(&moving, &["HEAD~1", "."]).success().stdout;
-    assert!(said.contains("but for 1 intended difference"), "{said}");
+    let stdout = prove(&moving, &["HEAD~1", "."]).success().stdout;
+    assert!(stdout.contains("but for 1 intended difference"), "{stdout}");
     // A state has its own reasons: the commit has none, and no such difference.
     prove(&moving, &["HEAD~1", "HEAD"]).success();
     moving.project.write(ALLOWED, entry.repeat(2));
-    let said = prove(&moving, &["HEAD~1", "."]).code(1).stdout;
+    let stdout = prove(&moving, &["HEAD~1", "."]).code(1).stdout;
     let stale = "no difference `new-deletion` of src/greet.c: the line c477ea6c3580";
-    assert!(said.contains(stale), "{said}");
+    assert!(stdout.contains(stale), "{stdout}");
     // Of one variant alone: the difference may be in another series.
     prove(&moving, &["HEAD~1", ".", "--variant", "paged"]).success();
     // The text of the line would be upstream's code.
@@ -124,16 +124,16 @@ fn entries_for_all_differences_are_written_and_refused_until_they_have_a_reason(
     prove(&moving, &["HEAD~1", "--write-intended"]).code(2);
     assert_eq!(moving.project.read(ALLOWED), written);
     moving.project.write(ALLOWED, written.replace("why = \"\"", "why = \"they are wrong\""));
-    let said = prove(&moving, &["HEAD~1", "--write-intended"]).success().stdout;
-    assert!(said.starts_with("no entry is missing") && said.contains("but for 2 intended"), "{said}");
+    let stdout = prove(&moving, &["HEAD~1", "--write-intended"]).success().stdout;
+    assert!(stdout.starts_with("no entry is missing") && stdout.contains("but for 2 intended"), "{stdout}");
     // One more than there are could hide another difference, and so could another line.
     for (line, more, stale) in [
         (SECOND, "\"c477ea6c3580\",\n    \"c477ea6c3580\"", "2 are named, and there are only 1: "),
         (SECOND, "\"ab5ff0819db4\"", "no difference `new-deletion` of src/greet.c: the line ab5ff0819db4"),
     ] {
         moving.project.write(ALLOWED, two_lines("they are wrong").replace(line, more));
-        let said = prove(&moving, &["HEAD~1"]).code(1).stdout;
-        assert!(said.contains(stale), "{said}");
+        let stdout = prove(&moving, &["HEAD~1"]).code(1).stdout;
+        assert!(stdout.contains(stale), "{stdout}");
     }
     assert!(prove(&moving, &["HEAD~1"]).code(1).stdout.contains("is not proved: 1 difference"));
 }
@@ -161,11 +161,11 @@ fn an_entry_with_a_number_alone_is_refused_until_its_lines_are_named() {
     let begin = named.find("lines = [").unwrap();
     let numbered = format!("{comment}{}count = 2\nwhy = \"they are wrong\"\n", &named[..begin]);
     moving.project.write(ALLOWED, &numbered);
-    let said = prove(&moving, &["HEAD~1"]).code(1).stdout;
+    let stdout = prove(&moving, &["HEAD~1"]).code(1).stdout;
     let stale = format!(
         "{ALLOWED}: an entry names no line, only `count = 2`, and covers nothing: `new-deletion` of src/greet.c"
     );
-    assert!(said.contains("is not proved: 2 differences") && said.contains(&stale), "{said}");
+    assert!(stdout.contains("is not proved: 2 differences") && stdout.contains(&stale), "{stdout}");
     insta::assert_snapshot!(prove(&moving, &["HEAD~1", "--write-intended"]).code(1), @r"
     exit: 1
     -- stdout --
@@ -177,8 +177,11 @@ fn an_entry_with_a_number_alone_is_refused_until_its_lines_are_named() {
     assert!(prove(&moving, &["HEAD~1"]).success().stdout.contains("but for 2 intended differences"));
     // The number is not of all differences: a person has to write which.
     moving.project.write(ALLOWED, numbered.replace("count = 2\n", ""));
-    let said = prove(&moving, &["HEAD~1", "--write-intended"]).code(1).stdout;
-    assert!(said.starts_with("wrote 1 entry for 2 differences") && said.contains("`count = 1`"), "{said}");
+    let stdout = prove(&moving, &["HEAD~1", "--write-intended"]).code(1).stdout;
+    assert!(
+        stdout.starts_with("wrote 1 entry for 2 differences") && stdout.contains("`count = 1`"),
+        "{stdout}"
+    );
 }
 
 /// The patch changes a function of which upstream removes a call: no line differs, and it is noted.
@@ -195,12 +198,12 @@ fn a_call_that_upstream_removes_is_noted() {
     let moving = Move::with_base(base, patch, upstream);
     commit_project(&moving.project);
     moving.rebase(&[]).success();
-    let said = prove(&moving, &["HEAD"]).success().stdout;
+    let stdout = prove(&moving, &["HEAD"]).success().stdout;
     assert!(
-        said.contains("changes `words_ring`, which upstream calls less often (before: 1, now: 0, "),
-        "{said}"
+        stdout.contains("changes `words_ring`, which upstream calls less often (before: 1, now: 0, "),
+        "{stdout}"
     );
-    assert!(said.contains("fewer in src/turn.c (1 before, 0 now)"), "{said}");
+    assert!(stdout.contains("fewer in src/turn.c (1 before, 0 now)"), "{stdout}");
     let json = moving.project.run(&["--json", "prove", "HEAD"]).success().json();
     assert_eq!(json["series"][0]["lost_calls"][0]["function"], "words_ring");
 }
@@ -222,10 +225,10 @@ fn a_word_that_upstream_removes_is_noted_where_it_is_used() {
     commit_project(&moving.project);
     let note = "note: `words_turned` is gone from the files that upstream changed (before: in src/turn.c)\n  used in \
                 overlay/extra/espalier/use.c:2, src/ring.c:";
-    let said = moving.rebase(&[]).success().stdout;
-    assert!(said.contains(note), "{said}");
-    let said = prove(&moving, &["HEAD"]).success().stdout;
-    assert!(said.contains(note), "{said}");
+    let stdout = moving.rebase(&[]).success().stdout;
+    assert!(stdout.contains(note), "{stdout}");
+    let stdout = prove(&moving, &["HEAD"]).success().stdout;
+    assert!(stdout.contains(note), "{stdout}");
     commit_files(&moving.project, &["--message", "Move the pin"]);
     let json = moving.project.run(&["--json", "prove", "HEAD~1", "HEAD"]).success().json();
     let uses = &json["series"][0]["gone_words"][0]["uses"];
@@ -248,8 +251,8 @@ fn a_conflict_that_was_resolved_with_both_changes_is_proved() {
     assert!(done.contains("0002-say-what-is-counted.patch") && !done.contains("0003"), "{done}");
     moving.solve(greet("hi there, dear"));
     moving.run(&["--continue"]).success();
-    let said = prove(&moving, &["HEAD"]).success().stdout;
-    assert!(said.contains("resolved by hand  0003-greet-dearly.patch"), "{said}");
+    let stdout = prove(&moving, &["HEAD"]).success().stdout;
+    assert!(stdout.contains("resolved by hand  0003-greet-dearly.patch"), "{stdout}");
 }
 
 #[test]
@@ -280,6 +283,6 @@ fn a_state_is_a_commit_with_a_series_and_its_lock() {
     prove(&moving, &["nothing"]).code(2).says(&["`nothing` names no commit of this repository"]);
     prove(&moving, &["HEAD", "--variant", "none"]).code(2).says(&["there is no variant `none`"]);
     moving.project.edit("patches/paged/0002-say-what-is-counted.patch", "[PATCH", "[PATCH v2");
-    let said = prove(&moving, &["HEAD"]).code(1);
-    said.says(&["`espalier.lock` of the files on disk does not match its patches"]);
+    let output = prove(&moving, &["HEAD"]).code(1);
+    output.says(&["`espalier.lock` of the files on disk does not match its patches"]);
 }

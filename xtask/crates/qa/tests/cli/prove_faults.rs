@@ -137,9 +137,9 @@ fn every_planted_fault_is_found_by_the_command() {
     let mut missed = Vec::new();
     for (name, change, difference) in FAULTS {
         refresh_last_patch(&project, change);
-        let said = prove(&project, &["HEAD~1", "."]).code(1).stdout;
-        if !said.contains(difference) {
-            missed.push(format!("{name}: not `{difference}`:\n{said}"));
+        let stdout = prove(&project, &["HEAD~1", "."]).code(1).stdout;
+        if !stdout.contains(difference) {
+            missed.push(format!("{name}: not `{difference}`:\n{stdout}"));
         }
         git::git(project.root(), &["checkout", "--quiet", "HEAD", "--", "patches", "espalier.lock"]);
     }
@@ -175,12 +175,12 @@ fn a_merge_that_git_calls_clean_is_not_proved() {
     let merged_by_git = std::fs::read_to_string(upstream.join(STORY)).unwrap();
     assert_eq!(merged_by_git.matches("line 5 of the story\n").count(), 2, "{merged_by_git}");
     git::git(upstream, &["checkout", "--quiet", "--force", "--detach", TIP]);
-    let said = moving.rebase(&["--trim-upstreamed"]).success().stdout;
-    assert!(said.contains("warning: the move made differences that nothing accounts for"), "{said}");
+    let stdout = moving.rebase(&["--trim-upstreamed"]).success().stdout;
+    assert!(stdout.contains("warning: the move made differences that nothing accounts for"), "{stdout}");
     assert_eq!(tree_after_series(project, STORY), merged_by_git);
-    let said = prove(project, &["HEAD"]).code(1).stdout;
-    assert!(said.contains("doubled: docs/old/story.txt:"), "{said}");
-    assert!(said.contains(": `line 5 of the story`"), "{said}");
+    let stdout = prove(project, &["HEAD"]).code(1).stdout;
+    assert!(stdout.contains("doubled: docs/old/story.txt:"), "{stdout}");
+    assert!(stdout.contains(": `line 5 of the story`"), "{stdout}");
 }
 
 /// Returns a file after the last patch.
@@ -211,8 +211,8 @@ fn the_state_of_a_merge_commit_is_proved() {
     let parents = git::git(project.root(), &["rev-list", "--parents", "--max-count=1", "HEAD"]);
     assert_eq!(parents.split(' ').count(), 3, "{parents}");
     for (parent, class) in [("HEAD^1", "lost-upstream-line"), ("HEAD^2", "new-deletion")] {
-        let said = prove(project, &[parent, "HEAD"]).code(1).stdout;
-        assert!(said.contains(&format!("{class}: src/greet.c:2: `// And another one.`")), "{said}");
+        let stdout = prove(project, &[parent, "HEAD"]).code(1).stdout;
+        assert!(stdout.contains(&format!("{class}: src/greet.c:2: `// And another one.`")), "{stdout}");
     }
 }
 
@@ -252,16 +252,16 @@ fn a_change_that_went_along_with_its_function_is_proved() {
         edit(&moving.work(), file, "step_3(at)", "step_3(at, 3)");
         git::git(&moving.work(), &["add", "--all"]);
         moving.run(&["--continue", "--allow-edits"]).success();
-        let said = prove(project, &["HEAD", "--long"]).success().stdout;
-        assert!(said.contains("context only  0001-change-something.patch"), "{said}");
+        let stdout = prove(project, &["HEAD", "--long"]).success().stdout;
+        assert!(stdout.contains("context only  0001-change-something.patch"), "{stdout}");
         assert!(
-            said.contains("upstream has moved the function\n  on the old base it is in src/long.c:5"),
-            "{said}"
+            stdout.contains("upstream has moved the function\n  on the old base it is in src/long.c:5"),
+            "{stdout}"
         );
         commit_files(project, &["--message", "Move the pin"]);
         refresh_last_patch(project, |folder| edit(folder, file, "    step_7(at);\n", ""));
-        let said = prove(project, &["HEAD~1", "."]).code(1).stdout;
-        assert!(said.contains(&format!("lost-upstream-line: {file}:")), "{said}");
-        assert!(said.contains("not proved: 1 difference\n"), "{said}");
+        let stdout = prove(project, &["HEAD~1", "."]).code(1).stdout;
+        assert!(stdout.contains(&format!("lost-upstream-line: {file}:")), "{stdout}");
+        assert!(stdout.contains("not proved: 1 difference\n"), "{stdout}");
     }
 }

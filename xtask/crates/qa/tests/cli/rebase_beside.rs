@@ -23,8 +23,8 @@ fn stage(moving: &Move) {
 #[track_caller]
 fn refused(moving: &Move, words: &[&str], undo: impl Fn(&Path)) {
     let before = moving.committed();
-    let said = moving.run(&["--continue"]).code(4);
-    said.says(&["beside what was in conflict in patches/paged/0001-greet-more-warmly.patch"]).says(words);
+    let output = moving.run(&["--continue"]).code(4);
+    output.says(&["outside the conflict in patches/paged/0001-greet-more-warmly.patch"]).says(words);
     assert_eq!(moving.committed(), before);
     undo(&moving.work());
     stage(moving);
@@ -41,7 +41,7 @@ fn an_edit_of_another_file_is_refused() {
     -- stdout --
 
     -- stderr --
-    error: an edit is beside what was in conflict in patches/paged/0001-greet-more-warmly.patch
+    error: an edit outside the conflict in patches/paged/0001-greet-more-warmly.patch
       src/count.c:4: expected `    int count = 0;`, found `    int count = 5;`
       next: undo it: git -C target/espalier/rebase/hello/work checkout automatic -- src/count.c
       next: then: cargo xtask rebase --continue
@@ -77,7 +77,7 @@ fn files_that_come_and_go_are_refused() {
     files::write(&moving.work().join("src/extra.c"), "int extra;\n");
     git::git(&moving.work(), &["rm", "--quiet", "src/add.c"]);
     stage(&moving);
-    let words = ["2 edits are beside", "src/add.c: it is deleted", "src/extra.c: it is a new file"];
+    let words = ["2 edits outside the conflict", "src/add.c: it is deleted", "src/extra.c: it is a new file"];
     refused(&moving, &words, |work| {
         std::fs::remove_file(work.join("src/extra.c")).unwrap();
         git::git(work, &["checkout", "--quiet", "HEAD", "--", "src/add.c"]);
@@ -142,8 +142,8 @@ fn an_edit_beside_is_accepted_on_request_and_reported() {
     moving.solve_in("src/count.c", "    int count = 5; // words, not letters\n");
     moving.run(&["--continue"]).code(4);
     moving.solve(greet("hi there, dear"));
-    let said = moving.run(&["--continue"]).success();
-    assert!(said.stdout.contains("edited beside them: src/count.c:4: expected"), "{said}");
+    let output = moving.run(&["--continue"]).success();
+    assert!(output.stdout.contains("edited beside them: src/count.c:4: expected"), "{output}");
     moving.assert_moved();
 }
 
@@ -155,14 +155,14 @@ fn edits_of_one_file_are_accepted_alone() {
     files::write(&moving.work().join("src/extra.c"), "int extra;\n");
     stage(&moving);
     let allow = "cargo xtask rebase --continue --allow-edits src/count.c src/extra.c";
-    moving.run(&["--continue"]).code(4).says(&["2 edits are beside", allow]);
+    moving.run(&["--continue"]).code(4).says(&["2 edits outside the conflict", allow]);
     moving
         .run(&["--continue", "--allow-edits", "src/count.c"])
         .code(4)
-        .says(&["an edit is beside what was in conflict", "src/extra.c: it is a new file", allow])
+        .says(&["an edit outside the conflict", "src/extra.c: it is a new file", allow])
         .says_nothing_of("src/count.c:4");
     let typed = ["--continue", "--allow-edits", "src/count.c", "--allow-edits", "src/extras.c"];
-    moving.run(&typed).code(2).says(&["`src/extras.c` has no edit beside what was in conflict", allow]);
+    moving.run(&typed).code(2).says(&["`src/extras.c` has no edit outside the conflict", allow]);
     moving
         .run(&["--continue", "--allow-edits", "src/count.c", "--allow-edits", "./src/extra.c"])
         .code(4)
@@ -263,8 +263,8 @@ fn a_candidate_may_change_only_where_the_patch_lands() {
     files::edit(&circle, "int a20;", "long a20;");
     files::edit(&circle, "int a40;", "long a40;");
     stage(&moving);
-    let said = moving.run(&["--continue"]).code(4);
-    said.says(&["an edit is beside", "src/circle.c:42: expected `int a40;`, found `long a40;`"]);
+    let output = moving.run(&["--continue"]).code(4);
+    output.says(&["an edit outside the conflict", "src/circle.c:42: expected `int a40;`, found `long a40;`"]);
     files::edit(&circle, "long a40;", "int a40;");
     stage(&moving);
     moving.run(&["--continue"]).success();
@@ -316,7 +316,7 @@ fn refused_edits_are_data_too() {
     moving.solve(greet("hi there").replace("good day", "good night"));
     files::write(&moving.work().join("src/extra.c"), "int extra;\n");
     stage(&moving);
-    let said = moving.project.run(&["--json", "rebase", "--continue"]).code(4).json();
+    let report = moving.project.run(&["--json", "rebase", "--continue"]).code(4).json();
     let expected = serde_json::json!([
         {
             "path": "src/extra.c",
@@ -335,7 +335,7 @@ fn refused_edits_are_data_too() {
             "found": { "lines": 1, "first": "    return \"good night to you\";" },
         },
     ]);
-    assert_eq!((&said["edits"], &said["edits_left_out"]), (&expected, &serde_json::json!(0)));
+    assert_eq!((&report["edits"], &report["edits_left_out"]), (&expected, &serde_json::json!(0)));
 }
 
 /// Every place of every file is named, with its lines and the way to undo it.
@@ -350,7 +350,7 @@ fn every_edit_beside_is_named() {
     stage(&moving);
     let work = "git -C target/espalier/rebase/hello/work";
     moving.run(&["--continue"]).code(4).says(&[
-        "4 edits are beside what was in conflict",
+        "4 edits outside the conflict",
         "src/count.c:4: expected `    int count = 0;`, found `    int count = 5;`",
         ": expected `    return count;`, found 3 lines from `    // one` on",
         "src/extra.c: it is a new file",

@@ -404,11 +404,11 @@ fn references_to_renumbered_patches_are_named() {
         .write("ci/suites/suites.toml", "# Greetings (patch 0001).\n[[programs]]\ntarget = \"greet\"\n");
     moving.rebase(&[]).code(4);
     moving.run(&["--skip"]).code(4);
-    let said = moving.run(&["--skip"]).success();
+    let output = moving.run(&["--skip"]).success();
     for place in [
         "  ci/suites/suites.toml:1: patch 0001 of paged was dropped\n",
         "  docs/counts.md:3: patch 0002 of paged is 0001 now\n",
     ] {
-        assert!(said.stdout.contains(place), "{said}");
+        assert!(output.stdout.contains(place), "{output}");
     }
 }

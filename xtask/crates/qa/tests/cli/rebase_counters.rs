@@ -77,12 +77,12 @@ fn a_trimmed_counter_stays_in_doubt() {
         let notes = patch["notes"].to_string();
         assert!(notes.contains("the right value is 83\\n  trimming keeps 82"), "{notes}");
     }
-    let said = both_add_an_operation().rebase(&["--trim-upstreamed"]).success().stdout;
+    let stdout = both_add_an_operation().rebase(&["--trim-upstreamed"]).success().stdout;
     assert!(
-        said.contains("\nwarning: trimmed patches keep upstream's value of a possible counter"),
-        "{said}"
+        stdout.contains("\nwarning: trimmed patches keep upstream's value of a possible counter"),
+        "{stdout}"
     );
-    assert!(said.contains(&format!("\n  {PATCH}\n")), "{said}");
+    assert!(stdout.contains(&format!("\n  {PATCH}\n")), "{stdout}");
 }
 
 #[test]

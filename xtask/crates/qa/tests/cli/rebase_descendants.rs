@@ -34,10 +34,10 @@ fn an_export_rebases_the_descendants_with_it() {
 fn a_dry_run_of_an_export_says_it_and_changes_nothing() {
     let stacked = Stacked::new();
     let before = stacked.committed();
-    let said = stacked.comment_parent(&["--dry-run"]).success();
+    let output = stacked.comment_parent(&["--dry-run"]).success();
     let says =
         ["Would rebase child onto paged: 1 of 2 patches changed", "grandchild onto child: 1 of 1 patches"];
-    said.says(&says).says_nothing_of("Locking");
+    output.says(&says).says_nothing_of("Locking");
     assert_eq!(stacked.committed(), before);
     stacked.assert_settled();
 }
@@ -132,8 +132,8 @@ fn abort_changes_nothing_and_skip_drops_the_patch() {
     assert_eq!(stacked.committed(), before);
     stacked.rebase(&[]).code(4);
     stacked.rebase(&[]).code(4).says(&["a rebase of child to paged is still in progress"]);
-    let said = stacked.rebase(&["--abort"]).success();
-    assert!(said.stdout.starts_with("aborted the rebase of child;"), "{said}");
+    let output = stacked.rebase(&["--abort"]).success();
+    assert!(output.stdout.starts_with("aborted the rebase of child;"), "{output}");
     assert_eq!(stacked.committed(), before);
     stacked.rebase(&[]).code(4);
     stacked.rebase(&["--skip"]).success();
@@ -199,8 +199,8 @@ fn a_parent_that_changes_twice_is_followed_from_what_the_child_was_made_for() {
     let stacked = Stacked::new();
     stacked.turn_parent().success();
     stacked.change("paged", "src/greet.c", ("good evening", "good day"), "Greet in the day");
-    let said = stacked.comment_parent(&[]).success();
-    said.says(&["Rebased child onto paged: 1 of 2 patches changed", "Rebased grandchild onto child"]);
+    let output = stacked.comment_parent(&[]).success();
+    output.says(&["Rebased child onto paged: 1 of 2 patches changed", "Rebased grandchild onto child"]);
     stacked.assert_settled();
 }
 
@@ -208,12 +208,12 @@ fn a_parent_that_changes_twice_is_followed_from_what_the_child_was_made_for() {
 fn without_a_target_there_has_to_be_something_to_rebase_onto() {
     let stacked = Stacked::new();
     let before = stacked.committed();
-    let said = stacked.rebase(&[]).success();
-    assert_eq!(said.stdout.trim_end(), "child applies to what it extends; there is nothing to rebase");
+    let output = stacked.rebase(&[]).success();
+    assert_eq!(output.stdout.trim_end(), "child applies to what it extends; there is nothing to rebase");
     stacked.rebase(&["--dry-run"]).success();
     for variant in ["paged", "stock"] {
-        let said = stacked.project.run(&["rebase", "--variant", variant]).code(2);
-        said.says(&[&format!("`--to` is required: {variant} extends no variant with patches")]);
+        let output = stacked.project.run(&["rebase", "--variant", variant]).code(2);
+        output.says(&[&format!("`--to` is required: {variant} extends no variant with patches")]);
     }
     assert_eq!(stacked.committed(), before);
 }
@@ -256,13 +256,13 @@ fn reports_lead_to_the_rebase() {
     let stacked = Stacked::without_grandchild();
     stacked.turn_parent().success();
     let next = "next: cargo xtask rebase --variant child";
-    let said = stacked.project.run(&["status", "--variant", "child"]).code(1);
-    assert!(said.stdout.lines().any(|line| line == next), "{said}");
+    let output = stacked.project.run(&["status", "--variant", "child"]).code(1);
+    assert!(output.stdout.lines().any(|line| line == next), "{output}");
     for command in ["apply --check", "build"] {
         let arguments: Vec<&str> = command.split(' ').chain(["--variant", "child"]).collect();
-        let said = stacked.project.run(&arguments).code(1);
-        said.says(&["if a variant that it extends has changed: cargo xtask rebase --variant child"]);
+        let output = stacked.project.run(&arguments).code(1);
+        output.says(&["if a variant that it extends has changed: cargo xtask rebase --variant child"]);
     }
-    let said = stacked.project.run(&["status", "--variant", "paged"]).success();
-    assert!(!said.stdout.contains("rebase"), "{said}");
+    let output = stacked.project.run(&["status", "--variant", "paged"]).success();
+    assert!(!output.stdout.contains("rebase"), "{output}");
 }

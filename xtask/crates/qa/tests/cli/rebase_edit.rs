@@ -35,8 +35,8 @@ fn a_patch_is_edited_during_the_move() {
     assert_eq!((&package["kind"], &package["patch"]["file"]), (&json!("edit"), &json!(SECOND)));
     files::edit(&moving.work().join("src/count.c"), "    return count;", "    return count + 0;");
     git::git(&moving.work(), &["add", "src/count.c"]);
-    let said = moving.run(&["--continue"]).success();
-    assert!(said.stdout.contains("it was edited by hand"), "{said}");
+    let output = moving.run(&["--continue"]).success();
+    assert!(output.stdout.contains("it was edited by hand"), "{output}");
     moving.assert_moved();
     let patch = moving.project.read(SECOND);
     assert!(patch.contains("+    return count + 0;") && patch.contains("// words, not letters"), "{patch}");
@@ -106,15 +106,15 @@ fn without_a_target_it_stops_on_the_present_pin() {
     let work = project.path("target/espalier/rebase/hello/work");
     files::edit(&work.join("src/count.c"), "    return count;", "    return count + 0;");
     git::git(&work, &["add", "src/count.c"]);
-    let said = project.run(&["rebase", "--continue"]).success();
-    assert!(said.stdout.contains("already on hello v1.0") && said.stdout.contains(SECOND), "{said}");
-    assert!(said.stdout.contains("next: cargo xtask prove HEAD"), "{said}");
-    assert!(!said.stdout.contains("warning"), "{said}");
+    let output = project.run(&["rebase", "--continue"]).success();
+    assert!(output.stdout.contains("already on hello v1.0") && output.stdout.contains(SECOND), "{output}");
+    assert!(output.stdout.contains("next: cargo xtask prove HEAD"), "{output}");
+    assert!(!output.stdout.contains("warning"), "{output}");
     assert!(project.read(SECOND).contains("+    return count + 0;"));
     assert_eq!(project.read("pins.toml"), pins);
     project.run(&["--locked", "--offline", "lock", "--check"]).success();
-    let said = project.run(&["undo"]).success();
-    assert!(said.stdout.starts_with("undone: the edit of paged on v1.0\n"), "{said}");
+    let output = project.run(&["undo"]).success();
+    assert!(output.stdout.starts_with("undone: the edit of paged on v1.0\n"), "{output}");
     assert_eq!(project.read(SECOND), before);
 }
 

@@ -134,7 +134,7 @@ fn a_dry_run_says_what_the_run_then_says() {
     let cases: [&dyn Fn(&Path); 3] = [&has_all, &has_a_part, &stands_elsewhere];
     for case in cases {
         let moving = Move::with_patch(change_two_places, case);
-        let said = |more: &[&str]| {
+        let report = |more: &[&str]| {
             let flags = ["--drop-upstreamed", "--trim-upstreamed", "--json"];
             let mut json = moving.rebase(&[&flags[..], more].concat()).success().json();
             for patch in json["patches"].as_array_mut().unwrap() {
@@ -144,8 +144,8 @@ fn a_dry_run_says_what_the_run_then_says() {
             json["next"].take();
             json
         };
-        let tried = said(&["--dry-run"]);
-        assert_eq!(tried, said(&[]));
+        let tried = report(&["--dry-run"]);
+        assert_eq!(tried, report(&[]));
     }
 }
 

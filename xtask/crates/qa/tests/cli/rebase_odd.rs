@@ -83,10 +83,10 @@ fn a_line_rewritten_on_both_sides_passes_strict() {
     moving.solve(greet("hi there"));
     moving.run(&["--continue"]).code(4);
     moving.solve(greet("hi there, dear"));
-    let said = moving.run(&["--continue"]).success().stdout;
+    let stdout = moving.run(&["--continue"]).success().stdout;
     let note = "note: resolutions rewrite lines of upstream, and keep every word of them:\n  \
                 0001-greet-more-warmly.patch rewrites src/greet.c:6, which upstream added: return \"hi\";\n";
-    assert!(said.contains(note) && !said.contains("warning: patches undo"), "{said}");
+    assert!(stdout.contains(note) && !stdout.contains("warning: patches undo"), "{stdout}");
     moving.assert_moved();
     moving.project.run(&["prove", "HEAD"]).success();
 }
@@ -105,8 +105,8 @@ fn a_skipped_patch_undoes_nothing() {
         write(format!("{begin}{types}\n#ifdef MUL_MAT_ID\n\n\n{load}")),
     );
     moving.rebase(&["--strict"]).code(4);
-    let said = moving.run(&["--skip"]).success().stdout;
-    assert!(!said.contains("undo what upstream did"), "{said}");
+    let stdout = moving.run(&["--skip"]).success().stdout;
+    assert!(!stdout.contains("undo what upstream did"), "{stdout}");
     moving.assert_moved();
 }
 

@@ -211,11 +211,11 @@ fn second_patch_on_the_first() -> Move {
 fn a_conflict_that_an_earlier_decision_caused_is_not_called_upstreams() {
     let (moving, package) = stopped(second_patch_on_the_first());
     assert_eq!(package["hunks"][0]["changed_by"], Value::Null);
-    let said = moving.run(&["--skip"]).code(4);
+    let output = moving.run(&["--skip"]).code(4);
     let words = "upstream did not change these lines: patches/paged/0001-change-both.patch did, as it was resolved or \
                  dropped\n";
-    assert!(said.stderr.contains(&format!("  src/count.c: {words}")), "{said}");
-    assert!(!said.stderr.contains("it stopped applying at"), "{said}");
+    assert!(output.stderr.contains(&format!("  src/count.c: {words}")), "{output}");
+    assert!(!output.stderr.contains("it stopped applying at"), "{output}");
     let changed_by = json!(["patches/paged/0001-change-both.patch"]);
     assert_eq!(moving.package()["hunks"][0]["changed_by"], changed_by);
     let readme = moving.project.read(&format!("{FOLDER}/README.md"));
@@ -227,10 +227,10 @@ fn a_conflict_that_an_earlier_decision_caused_is_not_called_upstreams() {
 fn a_program_gets_it_on_standard_output_too() {
     let moving = Move::new(upstream_greets_otherwise);
     let from = moving.upstream.to_str().unwrap();
-    let said = moving.project.run(&["--json", "rebase", "--to", "v2.0", "--from", from]).code(4).json();
-    assert_eq!(said["error"]["kind"], "conflict");
-    assert_eq!(said["conflict"]["hunks"], moving.package()["hunks"]);
-    assert_eq!(said["conflict"]["rebase"]["next"]["continue"], "cargo xtask rebase --continue");
+    let report = moving.project.run(&["--json", "rebase", "--to", "v2.0", "--from", from]).code(4).json();
+    assert_eq!(report["error"]["kind"], "conflict");
+    assert_eq!(report["conflict"]["hunks"], moving.package()["hunks"]);
+    assert_eq!(report["conflict"]["rebase"]["next"]["continue"], "cargo xtask rebase --continue");
 }
 
 #[test]
@@ -530,8 +530,8 @@ fn collect_fields(value: &Value, path: &str, found: &mut BTreeMap<String, BTreeS
 fn refused_edits() -> Value {
     let (moving, _) = greeting();
     moving.solve(greet("hi there").replace("good day", "good night"));
-    let said = moving.project.run(&["--json", "rebase", "--continue"]).code(4).json();
-    json!({ "edits": said["edits"], "edits_left_out": said["edits_left_out"] })
+    let report = moving.project.run(&["--json", "rebase", "--continue"]).code(4).json();
+    json!({ "edits": report["edits"], "edits_left_out": report["edits_left_out"] })
 }
 
 /// Every key that the tool writes is on the page with its types, and every key of the page is written.

@@ -93,7 +93,7 @@ fn a_refused_resolution_is_not_recorded_after_an_abort() {
         let moving = Move::new(upstream_greets_otherwise);
         moving.rebase(&[]).code(4);
         moving.solve(greet("hi, which is refused").replace("good day", "good night"));
-        moving.run(&["--continue"]).code(4).says(&["an edit is beside what was in conflict"]);
+        moving.run(&["--continue"]).code(4).says(&["an edit outside the conflict"]);
         moving
     };
     let moving = refused();
@@ -150,7 +150,7 @@ fn edits_beside_a_recorded_resolution_are_reported_with_it() {
     moving.rebase(&[]).code(4);
     git::git(&moving.work(), &["add", "src/greet.c"]);
     moving.run(&["--continue"]).code(4).says(&[
-        "it also edits lines beside the conflict, which only `--allow-edits` accepts:",
+        "it also edits lines outside the conflict, which only `--allow-edits` accepts:",
         "src/greet.c:8: expected `    return \"good day to you\";`, found `    return \"good night to you\";`",
     ]);
     let work = moving.work();

@@ -34,13 +34,13 @@ fn counts_otherwise(folder: &std::path::Path) {
 #[test]
 fn a_clean_move_takes_all_series_along() {
     let moving = Move::of(project(), above_everything("src/greet.c"));
-    let said = moving.rebase(&[]).success();
+    let output = moving.rebase(&[]).success();
     assert!(
-        said.stdout.starts_with("paged, other, child: 4 of 4 patches, from hello v1.0, now on v2.0"),
-        "{said}"
+        output.stdout.starts_with("paged, other, child: 4 of 4 patches, from hello v1.0, now on v2.0"),
+        "{output}"
     );
     for file in [OTHER, CHILD, "patches/paged/0001-greet-more-warmly.patch"] {
-        assert_eq!(said.stdout.matches(file).count(), 1, "{said}");
+        assert_eq!(output.stdout.matches(file).count(), 1, "{output}");
     }
     moving.assert_moved();
 }
@@ -50,8 +50,8 @@ fn the_present_pin_is_a_move_that_changes_nothing() {
     let project = project();
     let before = files::list(project.root());
     let pins = project.read("pins.toml");
-    let said = project.run(&["rebase", "--to", "v1.0"]).success();
-    assert!(said.stdout.contains("already on hello v1.0"), "{said}");
+    let output = project.run(&["rebase", "--to", "v1.0"]).success();
+    assert!(output.stdout.contains("already on hello v1.0"), "{output}");
     assert_eq!(project.read("pins.toml"), pins);
     let after: Vec<String> = files::list(project.root());
     let kept =
@@ -78,20 +78,20 @@ fn every_variant_on_the_pin_names_the_same_move() {
 fn a_conflict_in_any_series_holds_all_of_them() {
     let moving = Move::of(project(), counts_otherwise);
     let before = moving.committed();
-    let said = moving.rebase(&[]).code(4);
+    let output = moving.rebase(&[]).code(4);
     assert!(
-        said.stderr.contains(&format!("{OTHER} does not apply to hello v2.0 automatically (0 of 4")),
-        "{said}"
+        output.stderr.contains(&format!("{OTHER} does not apply to hello v2.0 automatically (0 of 4")),
+        "{output}"
     );
-    assert!(said.stderr.contains("child: 1 of 1 patches will stop too"), "{said}");
+    assert!(output.stderr.contains("child: 1 of 1 patches will stop too"), "{output}");
     assert_eq!(moving.committed(), before);
     // The second time the first resolution is offered again.
     let solve = || moving.solve_in("src/count.c", "    int count = 1; // words, not letters\n");
     solve();
-    let said = moving.run(&["--continue"]).code(4);
+    let output = moving.run(&["--continue"]).code(4);
     assert!(
-        said.stderr.contains(&format!("{CHILD} does not apply to hello v2.0 automatically (3 of 4")),
-        "{said}"
+        output.stderr.contains(&format!("{CHILD} does not apply to hello v2.0 automatically (3 of 4")),
+        "{output}"
     );
     assert_eq!(moving.committed(), before);
     solve();
@@ -108,14 +108,14 @@ fn abort_and_skip_are_for_all_series() {
     let moving = Move::of(project(), upstream_greets_otherwise);
     let before = moving.committed();
     moving.rebase(&["--variant", "other"]).code(4);
-    let said = moving.rebase(&["--variant", "child"]).code(4);
-    assert!(said.stderr.contains("a rebase of other to v2.0 is still in progress"), "{said}");
+    let output = moving.rebase(&["--variant", "child"]).code(4);
+    assert!(output.stderr.contains("a rebase of other to v2.0 is still in progress"), "{output}");
     moving.run(&["--abort"]).success();
     assert_eq!(moving.committed(), before);
     moving.rebase(&[]).code(4);
     moving.run(&["--skip"]).code(4);
-    let said = moving.run(&["--skip"]).success();
-    assert!(said.stdout.contains("2 of 4 patches"), "{said}");
+    let output = moving.run(&["--skip"]).success();
+    assert!(output.stdout.contains("2 of 4 patches"), "{output}");
     moving.assert_moved();
     assert!(files::list(&moving.project.path("patches/paged")).is_empty());
 }
@@ -127,10 +127,10 @@ fn upstreamed_patches_of_all_series_are_reported() {
         files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 0; // words, not letters");
     };
     let moving = Move::of(project(), takes);
-    let said = moving.rebase(&[]).code(4);
-    assert!(said.stderr.contains("v2.0 has what 2 of 4 patches do"), "{said}");
-    let said = moving.rebase(&["--drop-upstreamed"]).success();
-    assert!(said.stdout.contains("2 of 4 patches"), "{said}");
+    let output = moving.rebase(&[]).code(4);
+    assert!(output.stderr.contains("v2.0 has what 2 of 4 patches do"), "{output}");
+    let output = moving.rebase(&["--drop-upstreamed"]).success();
+    assert!(output.stdout.contains("2 of 4 patches"), "{output}");
     moving.assert_moved();
 }
 
@@ -138,17 +138,17 @@ fn upstreamed_patches_of_all_series_are_reported() {
 #[test]
 fn a_dry_run_has_the_verdicts_of_status() {
     let moving = Move::of(project(), upstream_greets_otherwise);
-    let said = moving.rebase(&["--dry-run"]).code(4);
+    let output = moving.rebase(&["--dry-run"]).code(4);
     let headline = "paged, other, child: 2 of 4 patches, from hello v1.0, can move without a decision to v2.0: 1 in \
                     conflict, 1 blocked\n";
-    assert!(said.stdout.starts_with(headline), "{said}");
+    assert!(output.stdout.starts_with(headline), "{output}");
     let next = "next: it stops at each patch in conflict: cargo xtask rebase --to v2.0 --from ";
-    assert!(said.stdout.contains(next), "{said}");
+    assert!(output.stdout.contains(next), "{output}");
     let blocked = "blocked    patches/paged/0002-greet-dearly.patch (by 0001-greet-more-warmly.patch)";
-    assert!(said.stdout.contains(blocked), "{said}");
-    let lines: Vec<&str> = said.stdout.lines().collect();
+    assert!(output.stdout.contains(blocked), "{output}");
+    let lines: Vec<&str> = output.stdout.lines().collect();
     let at = lines.iter().position(|line| line.contains(blocked)).unwrap();
-    assert!(!lines[at + 1].contains("upstream changed the same lines"), "{said}");
+    assert!(!lines[at + 1].contains("upstream changed the same lines"), "{output}");
     let from = moving.upstream.to_str().unwrap();
     let status = moving.project.run(&["status", "--tip", TIP, "--from", from]).code(1);
     assert!(status.stdout.contains("(by 0001-greet-more-warmly.patch)"), "{status}");
@@ -160,14 +160,14 @@ fn status_judges_every_series_on_the_pin() {
     let moving = Move::of(project(), counts_otherwise);
     let from = moving.upstream.to_str().unwrap();
     let status = ["status", "--tip", TIP, "--from", from];
-    let said = moving.project.run(&status).code(1).stdout;
-    assert!(said.starts_with("paged: 2 of 2 patches are exact at hello v2.0"), "{said}");
+    let stdout = moving.project.run(&status).code(1).stdout;
+    assert!(stdout.starts_with("paged: 2 of 2 patches are exact at hello v2.0"), "{stdout}");
     for (variant, file) in [("other", OTHER), ("child", CHILD)] {
         let heading = format!("\n{variant}, which moves with the pin: 0 of 1 patches are exact\n");
-        assert!(said.contains(&format!("{heading}\n  conflict  {file}, since ")), "{said}");
+        assert!(stdout.contains(&format!("{heading}\n  conflict  {file}, since ")), "{stdout}");
     }
     // A patch that several series have is judged once.
-    assert_eq!(said.matches("0001-greet-more-warmly.patch").count(), 1, "{said}");
+    assert_eq!(stdout.matches("0001-greet-more-warmly.patch").count(), 1, "{stdout}");
     let markdown = moving.project.run(&[&status[..], &["--markdown"]].concat()).code(1).stdout;
     let page = moving.project.beside("page.html");
     moving.project.run(&[&status[..], &["--html", page.to_str().unwrap()]].concat()).code(1);
@@ -188,13 +188,13 @@ fn newest_looks_at_every_series_on_the_pin() {
         counts_otherwise(folder);
     });
     let from = moving.upstream.to_str().unwrap();
-    let said = moving.project.run(&["--json", "newest", "--tip", TIP, "--from", from]).code(1).json();
-    assert_eq!(said["series"], serde_json::json!(["paged", "other", "child"]));
-    assert_eq!(said["applies"]["before_tip"], 1, "{said}");
-    let commit = said["applies"]["commit"]["id"].as_str().unwrap();
+    let report = moving.project.run(&["--json", "newest", "--tip", TIP, "--from", from]).code(1).json();
+    assert_eq!(report["series"], serde_json::json!(["paged", "other", "child"]));
+    assert_eq!(report["applies"]["before_tip"], 1, "{report}");
+    let commit = report["applies"]["commit"]["id"].as_str().unwrap();
     assert!(
-        said["next"].as_str().unwrap().starts_with(&format!("cargo xtask rebase --to {commit}")),
-        "{said}"
+        report["next"].as_str().unwrap().starts_with(&format!("cargo xtask rebase --to {commit}")),
+        "{report}"
     );
     moving.project.run(&["rebase", "--to", commit, "--from", from]).success();
 }
@@ -204,9 +204,9 @@ fn newest_looks_at_every_series_on_the_pin() {
 fn newest_offers_a_bisect_of_the_series_that_breaks() {
     let moving = Move::of(project(), counts_otherwise);
     let from = moving.upstream.to_str().unwrap();
-    let said = moving.project.run(&["newest", "--tip", TIP, "--from", from]).code(1);
+    let output = moving.project.run(&["newest", "--tip", TIP, "--from", from]).code(1);
     let next = format!("next: cargo xtask bisect --tip {TIP} --variant other --from [BESIDE]/newer");
-    assert!(said.stdout.contains(&next), "{said}");
+    assert!(output.stdout.contains(&next), "{output}");
     let bisect = ["bisect", "--tip", TIP, "--from", from, "--variant"];
     moving.project.run(&[&bisect[..], &["other"]].concat()).code(1).says_nothing_of("error");
     moving.project.run(&[&bisect[..], &["paged"]].concat()).code(2);

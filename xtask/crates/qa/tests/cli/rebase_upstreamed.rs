@@ -33,8 +33,8 @@ fn renaming_its_file_does_not_revert_a_patch() {
             let moved = std::fs::read_to_string(folder.join("src/hello.c")).unwrap();
             files::write(&folder.join("src/hello.c"), format!("{more}{moved}"));
         });
-        let said = moving.rebase(&["--drop-upstreamed"]).success().stdout;
-        assert!(said.contains("taken upstream by") && !said.contains("taken back"), "{said}");
+        let stdout = moving.rebase(&["--drop-upstreamed"]).success().stdout;
+        assert!(stdout.contains("taken upstream by") && !stdout.contains("taken back"), "{stdout}");
         moving.assert_moved();
     }
 }
@@ -47,8 +47,11 @@ fn a_patch_that_upstream_reverted_under_another_name_is_kept() {
         git::commit(folder, "Move the file");
         files::write(&folder.join("src/hello.c"), before);
     });
-    let said = moving.rebase(&["--drop-upstreamed"]).success().stdout;
-    assert!(said.contains("is followed to src/hello.c") && said.contains("taken back upstream by"), "{said}");
+    let stdout = moving.rebase(&["--drop-upstreamed"]).success().stdout;
+    assert!(
+        stdout.contains("is followed to src/hello.c") && stdout.contains("taken back upstream by"),
+        "{stdout}"
+    );
     moving.assert_moved();
 }
 
@@ -66,8 +69,8 @@ fn a_reverted_patch_without_text_is_kept() {
         git::git(folder, &["revert", "--no-edit", "HEAD"]);
         files::edit(&folder.join("src/greet.c"), "return \"hello\";", "return \"hi\";");
     });
-    let said = picture.rebase(&["--drop-upstreamed"]).code(4).stderr;
-    assert!(said.contains("taken back upstream by"), "{said}");
+    let stderr = picture.rebase(&["--drop-upstreamed"]).code(4).stderr;
+    assert!(stderr.contains("taken back upstream by"), "{stderr}");
 
     let mode = Move::with_patch(
         |folder| set_mode(folder, 0o755),

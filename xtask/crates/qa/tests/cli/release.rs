@@ -32,12 +32,12 @@ fn released() -> Project {
 fn a_release_has_archives_sums_changes_and_a_script() {
     let project = built();
     project.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n* greets\n");
-    let said = project.run(&["--json", "release"]).success().json();
+    let report = project.run(&["--json", "release"]).success().json();
     let archive_name = format!("{}.tar.gz", top());
     let mut expected = vec!["CHANGES.md", "SHA256SUMS", &archive_name, "install.sh", "manifest.json"];
     expected.sort();
     assert_eq!(files::list(&project.path(RELEASE)), expected);
-    assert_eq!(said["archives"][0]["file"], archive_name);
+    assert_eq!(report["archives"][0]["file"], archive_name);
     let mut sums = Command::new("sha256sum");
     sums.args(["--check", "SHA256SUMS"]).current_dir(project.path(RELEASE));
     assert!(sums.output().unwrap().status.success());
@@ -90,7 +90,7 @@ fn missing_or_altered_packages_are_not_released() {
     project.run(&["release", "--url", "https://x/'; rm -rf '"]).code(2).says(&["is not a plain https URL"]);
     change(&project.path(PACKAGE), "sbom.cdx.json", |bom| bom["version"] = 2.into());
     project.run(&["release"]).code(1).says(&[
-        "is not what it says",
+        "failed verification",
         "next: build it again: cargo xtask build --variant paged --flavor cpu-native\n",
     ]);
     assert_eq!(before, files::times(&project.path(RELEASE)));
@@ -100,22 +100,22 @@ fn missing_or_altered_packages_are_not_released() {
 fn a_disk_that_takes_no_more_leaves_no_release() {
     let project = built();
     let release = ["release", "--variant", "paged"];
-    let said = project.finish_with_room_for(8, &project.command(&release)).code(3);
-    let said = said.says(&[
+    let output = project.finish_with_room_for(8, &project.command(&release)).code(3);
+    let output = output.says(&[
         "error: could not write `target/espalier/tmp/release-",
         "File too large",
         "next: raise the limit",
     ]);
-    assert!(!archive(&project).exists(), "{said}");
+    assert!(!archive(&project).exists(), "{output}");
     project.run(&release).success();
 }
 
 #[test]
 fn a_dry_run_writes_nothing() {
     let project = built();
-    let said = project.run(&["release", "--dry-run"]).success().stdout;
-    assert!(said.contains(&format!("write        {RELEASE}/{}.tar.gz", top())), "{said}");
-    assert_eq!(said.lines().count(), 5);
+    let stdout = project.run(&["release", "--dry-run"]).success().stdout;
+    assert!(stdout.contains(&format!("write        {RELEASE}/{}.tar.gz", top())), "{stdout}");
+    assert_eq!(stdout.lines().count(), 5);
     assert!(!project.path(RELEASE).exists());
 }
 

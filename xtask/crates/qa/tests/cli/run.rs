@@ -51,8 +51,8 @@ fn the_users_config_is_read() {
     let project = with_server("echo \"config: $XDG_CONFIG_HOME\"");
     let mut run = project.command(&["run"]);
     run.env("XDG_CONFIG_HOME", "/of/the/user");
-    let said = project.finish(run).success();
-    assert!(said.stdout.contains("config: /of/the/user"), "{said}");
+    let output = project.finish(run).success();
+    assert!(output.stdout.contains("config: /of/the/user"), "{output}");
 }
 
 /// The demo model is pinned by its name, and pip is faked.
@@ -66,11 +66,11 @@ fn the_demo_serves_the_pinned_model_and_what_the_caller_adds_wins() {
     for variant in ["paged", "stock"] {
         files::write_script(&wheels.project.path(&server(variant)), "echo \"got: $*\"");
     }
-    let said = wheels.run(&["run", "--demo", "--", "--port", "0", "-c", "512"]).success();
+    let output = wheels.run(&["run", "--demo", "--", "--port", "0", "-c", "512"]).success();
     let model = wheels.file().display().to_string();
     let model = model.replace(&wheels.project.root().display().to_string(), "[ROOT]");
-    assert_eq!(said.stdout.trim(), format!("got: -m {model} --kv-paged -c 16384 --port 0 -c 512"));
-    said.says(&["Licence smollm2-135m-instruct: Whatever-1.0", "the chat page: http://127.0.0.1:0/"]);
+    assert_eq!(output.stdout.trim(), format!("got: -m {model} --kv-paged -c 16384 --port 0 -c 512"));
+    output.says(&["Licence smollm2-135m-instruct: Whatever-1.0", "the chat page: http://127.0.0.1:0/"]);
     let stock = wheels.run(&["--offline", "run", "--demo", "--variant", "stock"]).success();
     assert_eq!(stock.stdout.trim(), format!("got: --port 8080 -m {model}"), "stock has no paged KV cache");
 }

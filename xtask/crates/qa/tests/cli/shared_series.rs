@@ -20,8 +20,8 @@ fn an_export_reaches_every_variant_with_the_series() {
     let folder = edit(&project);
     files::edit(&folder.join("src/add.c"), "left + right", "right + left");
     git::commit(&folder, "Add backwards");
-    let said = project.run(&["export"]).success();
-    said.says(&["Locking above-twin in", "Locking paged in", "Locking twin in"]).says_nothing_of("warning");
+    let output = project.run(&["export"]).success();
+    output.says(&["Locking above-twin in", "Locking paged in", "Locking twin in"]).says_nothing_of("warning");
     project.run(&["--offline", "lock", "--check"]).success();
 }
 
@@ -53,8 +53,8 @@ fn a_rebase_onto_the_parent_reaches_them_too() {
 fn a_series_of_two_variants_is_rebased_once() {
     let stacked = Stacked::without_grandchild();
     declare(&stacked.project, "[variants.twin]\nextends = \"paged\"\npatches = \"patches/child\"\n");
-    let said = stacked.comment_parent(&[]).success();
-    assert_eq!(said.stderr.matches("Rebased ").count(), 1, "{said}");
+    let output = stacked.comment_parent(&[]).success();
+    assert_eq!(output.stderr.matches("Rebased ").count(), 1, "{output}");
     stacked.assert_settled();
 }
 

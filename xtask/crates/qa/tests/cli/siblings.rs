@@ -49,17 +49,20 @@ fn a_change_at_the_pin_is_not_locked_with_the_old_sibling() {
         generations.project.run(command).code(1).says(&["the generation v2 is stale", REBASE]);
     }
     generations.project.run_build(&["build", "--variant", "paged-v2"]).code(1).says(&[REBASE]);
-    let said = generations.project.run(&["lint"]).code(1);
+    let output = generations.project.run(&["lint"]).code(1);
     let finding = format!(
         "{SIBLING}:1: 0001-greet-more-warmly.patch has changed since the sibling was made for it [sibling-behind-patch]"
     );
     assert!(
-        said.stdout.contains(&finding)
-            && said.stdout.contains("as it is: cargo xtask rebase --variant paged-v2"),
-        "{said}"
+        output.stdout.contains(&finding)
+            && output.stdout.contains("as it is: cargo xtask rebase --variant paged-v2"),
+        "{output}"
     );
-    let said = generations.rebase("v2", &["--dry-run"]).code(4);
-    assert!(said.stdout.contains("1 wait") && said.stdout.contains("made for another version"), "{said}");
+    let output = generations.rebase("v2", &["--dry-run"]).code(4);
+    assert!(
+        output.stdout.contains("1 wait") && output.stdout.contains("made for another version"),
+        "{output}"
+    );
     // Writing the lock on request does not lose the record either.
     generations.project.run(&["lock"]).code(1).says(&["paged-v2 stays as it was locked", REBASE]);
     assert_eq!(locked(&generations), before);
@@ -74,10 +77,10 @@ fn a_move_of_the_pin_does_not_lock_the_old_sibling_either() {
     generations.change_patch(1, name("everyone"));
     let before = locked(&generations);
     let from = generations.upstream.to_str().unwrap();
-    let said = generations.project.run(&["rebase", "--to", "v1.1", "--from", from]).success();
+    let output = generations.project.run(&["rebase", "--to", "v1.1", "--from", from]).success();
     assert!(
-        said.stderr.contains("paged-v2 stays as it was locked") && said.stderr.contains(REBASE),
-        "{said}"
+        output.stderr.contains("paged-v2 stays as it was locked") && output.stderr.contains(REBASE),
+        "{output}"
     );
     assert_eq!(locked(&generations), before);
 }
@@ -138,8 +141,8 @@ fn a_sibling_can_stay_as_it_is() {
     generations.rebase("v2", &["--continue"]).success();
     assert_eq!(generations.project.read(SIBLING), before);
     generations.project.run(&["--locked", "lock", "--check"]).success();
-    let said = generations.rebase("v2", &[]).success();
-    assert!(said.stdout.contains("there is nothing to rebase"), "{said}");
+    let output = generations.rebase("v2", &[]).success();
+    assert!(output.stdout.contains("there is nothing to rebase"), "{output}");
 }
 
 #[test]
@@ -201,9 +204,9 @@ fn a_patch_that_did_not_change_is_edited_in_its_sibling() {
     generations.project.edit(SIBLING, "more warmly\n\n---", "more warmly\n\nOn v2.\n---");
     generations.project.run(&["lock"]).success();
     let before = generations.project.read(SIBLING);
-    let said = generations.rebase("v2", &["--edit", "1"]).code(4);
-    let said = said.says(&["the work tree has the sibling; its patch has not changed since"]);
-    assert!(!said.stderr.contains("diff sibling"), "{said}");
+    let output = generations.rebase("v2", &["--edit", "1"]).code(4);
+    let output = output.says(&["the work tree has the sibling; its patch has not changed since"]);
+    assert!(!output.stderr.contains("diff sibling"), "{output}");
     generations.rebase("v2", &["--continue"]).success();
     assert_eq!(generations.project.read(SIBLING), before);
     generations.rebase("v2", &["--edit", "1"]).code(4);

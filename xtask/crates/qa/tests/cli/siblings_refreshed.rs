@@ -64,8 +64,8 @@ fn a_sibling_after_a_changed_one_is_refreshed() {
     assert_eq!(generations.file("v2", "src/greet.c"), greet_with_include("hi there, dear"));
     generations.project.run(&["--locked", "apply", "--check", "--variant", "paged-v2"]).success();
     generations.project.run(&["lint"]).success();
-    let said = generations.rebase("v2", &[]).success();
-    assert!(said.stdout.contains("there is nothing to rebase"), "{said}");
+    let output = generations.rebase("v2", &[]).success();
+    assert!(output.stdout.contains("there is nothing to rebase"), "{output}");
 }
 
 /// The patch that changed has no sibling: its earlier version is in the history of the project.
@@ -82,13 +82,13 @@ fn a_sibling_after_a_changed_patch_is_refreshed_without_a_stop() {
         "paged-v1-1 stays as it was locked: the generation v1-1 needs siblings: 1 of 3 patches do not apply",
         "next: refresh or make them: cargo xtask rebase --variant paged-v1-1    # it refreshes the siblings that merge",
     ]);
-    let said = generations.rebase("v1-1", &["--dry-run"]).success();
+    let output = generations.rebase("v1-1", &["--dry-run"]).success();
     for text in [
         "paged-v1-1: 2 of 3 patches apply to hello v1.1 by themselves, 0 are replaced by siblings, 1 by siblings that \
          are refreshed, 0 wait\n",
         "next: cargo xtask rebase --variant paged-v1-1    # it refreshes siblings",
     ] {
-        assert!(said.stdout.contains(text), "{said}");
+        assert!(output.stdout.contains(text), "{output}");
     }
     let json = generations.rebase("v1-1", &["--dry-run", "--json"]).success().json();
     let results = json["patches"].as_array().unwrap().iter().map(|patch| patch["result"].as_str().unwrap());

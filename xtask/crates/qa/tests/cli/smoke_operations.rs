@@ -32,7 +32,7 @@ fn operations_that_are_the_processors() {
 echo 'Backend 2/2: CPU'; echo '  Skipping CPU backend'";
     smoked(well)
         .success()
-        .says(&["Smoked paged-gpu: 7 operations on GPU0 as on the processor, 1 left to it"]);
+        .says(&["Tested paged-gpu: 7 operations on GPU0 as on the processor, 1 left to it"]);
 }
 
 #[test]

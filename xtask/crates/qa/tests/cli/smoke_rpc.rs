@@ -55,7 +55,7 @@ fn serve() {
 fn the_same_tokens_from_two_processes() {
     smoked("")
         .success()
-        .says(&["Smoked stock-cpu-native: the same 3 tokens with its model in another process"]);
+        .says(&["Tested stock-cpu-native: the same 3 tokens with its model in another process"]);
 }
 
 #[test]

@@ -105,14 +105,17 @@ fn the_command_of_a_class_moves_the_series_there() {
     let project = Project::new();
     let include = "#include <stddef.h>\n#include \"words.h\"";
     let upstream = moved_upstream(&project, &[("Include", "src/greet.c", "#include \"words.h\"", include)]);
-    let said = status(&project, &upstream, &["--quiet"]).code(1).stdout;
+    let stdout = status(&project, &upstream, &["--quiet"]).code(1).stdout;
     let marked = "  shifted  patches/paged/0003-greet-dearly.patch (provisional), since ";
-    assert!(said.contains(marked), "{said}");
-    assert_eq!((said.matches("(provisional)").count(), said.matches("\n  provisional: ").count()), (1, 1));
+    assert!(stdout.contains(marked), "{stdout}");
+    assert_eq!(
+        (stdout.matches("(provisional)").count(), stdout.matches("\n  provisional: ").count()),
+        (1, 1)
+    );
     let from = upstream.display().to_string();
     let step =
         "\n  shifted: nothing to decide: `cargo xtask rebase --to main --from [BESIDE]/moved` moves it there";
-    assert!(said.contains(step), "{said}");
+    assert!(stdout.contains(step), "{stdout}");
     project.run(&["rebase", "--to", "main", "--from", &from]).success();
     let tip = git::git(&upstream, &["rev-parse", "main"]);
     assert!(project.read("pins.toml").contains(&tip), "{tip}");
@@ -123,9 +126,9 @@ fn a_commit_id_is_abbreviated_in_the_headline() {
     let project = Project::new();
     let upstream = moved_upstream(&project, &[COUNT_MOVES]);
     let (from, tip) = (upstream.display().to_string(), git::git(&upstream, &["rev-parse", "main"]));
-    let said = project.run(&["status", "--tip", &tip, "--from", &from]).code(1).stdout;
+    let stdout = project.run(&["status", "--tip", &tip, "--from", &from]).code(1).stdout;
     let headline = format!("paged: 2 of 3 patches are exact at hello {}, 1 commit after v1.0\n", &tip[..12]);
-    assert!(said.starts_with(&headline), "{said}");
+    assert!(stdout.starts_with(&headline), "{stdout}");
 }
 
 /// The hunk for one twin fits the other one too. The replay knows which one it was made for.
@@ -135,14 +138,14 @@ fn the_drift_of_a_patch_has_the_class_of_its_replay() {
     project.take_patch(|fork| files::edit(&fork.join("src/twins.c"), "result * 2", "result * 3"));
     let (line, more) = ("#include \"words.h\"", "#include <stddef.h>\n#include \"words.h\"");
     let upstream = moved_upstream(&project, &[("Include more", "src/twins.c", line, more)]);
-    let said = status(&project, &upstream, &["--quiet", "--long"]).code(1).stdout;
+    let stdout = status(&project, &upstream, &["--quiet", "--long"]).code(1).stdout;
     let hunk = [
         "    hunk 1 @@ -5,7 +5,7 @@ (0001:14): shifted by +1 lines\n",
         "      made for: int words_twin_left(int value) {\n",
         "      fits at line 6, in function: int words_twin_left(int value) {\n",
         "  shifted since ",
     ];
-    assert!(said.contains(&hunk.concat()), "{said}");
+    assert!(stdout.contains(&hunk.concat()), "{stdout}");
     let json = status(&project, &upstream, &["--json"]).code(1).json();
     assert_eq!(json["patches"][0]["class"], "shifted");
     assert_eq!(json["patches"][0]["files"][0]["hunks"][0]["class"], "shifted");
@@ -158,13 +161,13 @@ fn a_file_whose_mode_changed_is_not_exact() {
     });
     let from = moving.upstream.to_str().unwrap();
     let status = ["--quiet", "status", "--long", "--tip", TIP, "--from", from];
-    let said = moving.project.run(&status).code(1).stdout;
+    let stdout = moving.project.run(&status).code(1).stdout;
     for line in [
         "paged: 2 of 3 patches are exact at hello v2.0",
         "patches/paged/0002-say-what-is-counted.patch: shifted\n",
         "  src/count.c (0002:10): expected a file (100644), found an executable file (100755)\n",
     ] {
-        assert!(said.contains(line), "{line}: {said}");
+        assert!(stdout.contains(line), "{line}: {stdout}");
     }
     moving.rebase(&[]).success();
     moving.assert_moved();
@@ -345,11 +348,11 @@ fn a_tip_without_its_history() {
     git::git(&upstream, &["branch", "squashed", &squashed]);
     git::git(&upstream, &["bundle", "create", "--quiet", bundle.to_str().unwrap(), "squashed"]);
     let from = bundle.display().to_string();
-    let said = project.run(&["--quiet", "status", "--tip", "squashed", "--from", &from]).code(1);
-    assert!(said.stdout.contains("no history available"), "{said}");
+    let output = project.run(&["--quiet", "status", "--tip", "squashed", "--from", &from]).code(1);
+    assert!(output.stdout.contains("no history available"), "{output}");
     let next =
         "next: cargo xtask status --tip squashed --from PATH    # PATH: a clone with the commits since v1.0";
-    assert!(said.stdout.contains(next), "{said}");
+    assert!(output.stdout.contains(next), "{output}");
     let json = project.run(&["--json", "status", "--tip", "squashed", "--from", &from]).code(1).json();
     assert!(json["history"].is_null());
 }

@@ -11,8 +11,8 @@ fn sync(project: &Project) -> Output {
 #[test]
 fn pin_lock_series_and_report_move_together() {
     let project = project(more_lines);
-    let said = sync(&project).success();
-    assert!(said.stdout.contains("hello: v1.0 to v2.0: the pin moved, and all of it holds"), "{said}");
+    let output = sync(&project).success();
+    assert!(output.stdout.contains("hello: v1.0 to v2.0: the pin moved, and all of it holds"), "{output}");
     let pins = project.read("pins.toml");
     assert!(pins.contains("tag = \"v2.0\"") && !pins.contains("v1.0"), "{pins}");
     assert!(pins.contains(&git::tree_of(&project.beside("moved"), "v2.0")), "{pins}");
@@ -25,7 +25,7 @@ fn pin_lock_series_and_report_move_together() {
     assert!(report.contains("The move from v1.0 to v2.0 is proved: the changes of 3 patches"), "{report}");
     assert!(report.contains("| build paged cpu-native | ok |"), "{report}");
     assert!(report.contains("Nothing was gated: no variant in `pins.toml` names"), "{report}");
-    assert!(said.stdout.contains("Nothing was gated: "), "{said}");
+    assert!(output.stdout.contains("Nothing was gated: "), "{output}");
     project.run(&["lock", "--check"]).success();
     project.run(&["status"]).success();
     project.run_build(&["--locked", "build"]).success().says(&["Current paged-cpu-native"]);
@@ -54,14 +54,14 @@ fn a_build_that_fails_moves_nothing() {
     });
     finish_series(&project);
     let before = user_files(&project);
-    let said = sync(&project).code(1);
-    assert!(said.stderr.contains("the pin did not move, nothing was changed"), "{said}");
-    assert!(said.stderr.contains("build paged cpu-native: "), "{said}");
-    assert!(said.stderr.contains("next: read the report: target/espalier/sync-report.md"), "{said}");
+    let output = sync(&project).code(1);
+    assert!(output.stderr.contains("the pin did not move, nothing was changed"), "{output}");
+    assert!(output.stderr.contains("build paged cpu-native: "), "{output}");
+    assert!(output.stderr.contains("next: read the report: target/espalier/sync-report.md"), "{output}");
     let report = project.read("target/espalier/sync-report.md");
     assert!(report.contains("**This move does not hold.**") && report.contains("words_ring"), "{report}");
     assert!(report.contains("| build stock cpu-native | ok |"), "the other checks were made: {report}");
-    assert!(user_files(&project) == before, "{said}");
+    assert!(user_files(&project) == before, "{output}");
 }
 
 #[test]
@@ -69,9 +69,9 @@ fn a_conflict_is_handed_over_before_anything_is_built() {
     let project =
         project(|upstream| files::edit(&upstream.join("src/greet.c"), "return \"hello\"", "return \"hi\""));
     let before = user_files(&project);
-    let said = sync(&project).code(4);
-    assert!(said.stderr.contains("cargo xtask rebase --continue"), "{said}");
-    assert!(user_files(&project) == before, "{said}");
+    let output = sync(&project).code(4);
+    assert!(output.stderr.contains("cargo xtask rebase --continue"), "{output}");
+    assert!(user_files(&project) == before, "{output}");
     assert!(!project.path("target/espalier/build").exists());
 }
 
@@ -101,9 +101,9 @@ fn a_gate_that_fails_moves_nothing() {
         project.write(&format!("ci/probe/{probe}.cpp"), "int main(void) { return 1; }\n");
     }
     let before = user_files(&project);
-    let said = sync(&project).code(1);
-    assert!(said.stderr.contains("gate paged: "), "{said}");
-    assert!(user_files(&project) == before, "{said}");
+    let output = sync(&project).code(1);
+    assert!(output.stderr.contains("gate paged: "), "{output}");
+    assert!(user_files(&project) == before, "{output}");
     let report = project.read("target/espalier/sync-report.md");
     assert!(
         report.contains("| gate paged | **failed** |") && !report.contains("Nothing was gated"),
@@ -115,8 +115,8 @@ fn a_gate_that_fails_moves_nothing() {
 fn a_dry_run_says_what_the_move_would_do() {
     let project = project(more_lines);
     let before = user_files(&project);
-    let said = project.run(&["sync", "--to", "v2.0", "--dry-run"]).success();
-    assert!(said.stdout.contains("0002-say-what-is-counted"), "{said}");
+    let output = project.run(&["sync", "--to", "v2.0", "--dry-run"]).success();
+    assert!(output.stdout.contains("0002-say-what-is-counted"), "{output}");
     assert!(user_files(&project) == before);
 }
 
@@ -136,8 +136,8 @@ fn a_patch_that_is_not_utf8_is_in_the_pull_request() {
     finish_series(&project);
     commit_all(&project);
     let server = FakeGitHub::start();
-    let said = sync_to_github(&project, &server).success();
-    assert!(said.stdout.contains("pull request: #100"), "{said}");
+    let output = sync_to_github(&project, &server).success();
+    assert!(output.stdout.contains("pull request: #100"), "{output}");
     let patch = "patches/paged/0001-change-something.patch";
     let tree = server.last_tree();
     let sent = tree["tree"].as_array().unwrap().iter().find(|entry| entry["path"] == patch).unwrap();
@@ -152,9 +152,9 @@ fn one_pull_request_with_all_that_moved() {
     let project = project(more_lines);
     commit_all(&project);
     let server = FakeGitHub::start();
-    let said = sync_to_github(&project, &server).success();
-    assert!(said.stdout.contains("pull request: #100"), "{said}");
-    assert!(!format!("{said}").contains("ghs_secret"), "{said}");
+    let output = sync_to_github(&project, &server).success();
+    assert!(output.stdout.contains("pull request: #100"), "{output}");
+    assert!(!format!("{output}").contains("ghs_secret"), "{output}");
     let tree = server.last_tree();
     let paths: Vec<&str> =
         tree["tree"].as_array().unwrap().iter().filter_map(|e| e["path"].as_str()).collect();
@@ -181,7 +181,7 @@ fn one_pull_request_with_all_that_moved() {
 #[test]
 fn without_a_token_nothing_is_built() {
     let project = project(more_lines);
-    let said = project.run(&["sync", "--to", "v2.0", "--github"]).code(2);
-    assert!(said.stderr.contains("next: export GITHUB_REPOSITORY=OWNER/NAME"), "{said}");
+    let output = project.run(&["sync", "--to", "v2.0", "--github"]).code(2);
+    assert!(output.stderr.contains("next: export GITHUB_REPOSITORY=OWNER/NAME"), "{output}");
     assert!(!project.path("target/espalier/build").exists());
 }

@@ -27,8 +27,8 @@ fn a_new_generation_is_checked_and_reported() {
     let pins = project.read("pins.toml");
     commit_with_pins(project, pins.split_once("\n[pins.v2]").unwrap().0);
     let before = user_files(project);
-    let said = sync(project).success();
-    assert!(said.stdout.contains("hello: v2.0, a generation of v1.0: all of it holds"), "{said}");
+    let output = sync(project).success();
+    assert!(output.stdout.contains("hello: v2.0, a generation of v1.0: all of it holds"), "{output}");
     let report = project.read(REPORT);
     for expected in [
         "Everything below holds.",

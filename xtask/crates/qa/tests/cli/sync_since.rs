@@ -32,8 +32,8 @@ fn resolve(project: &Project, line: &str) {
 fn a_move_with_a_resolved_conflict_is_checked_and_reported() {
     let project = moved_by_hand("        return \"hi there\";");
     let moved = user_files(&project);
-    let said = project.run_build(&["sync", "--since", "HEAD"]).success();
-    assert!(said.stdout.contains("hello: v1.0 to v2.0: all of the move holds"), "{said}");
+    let output = project.run_build(&["sync", "--since", "HEAD"]).success();
+    assert!(output.stdout.contains("hello: v1.0 to v2.0: all of the move holds"), "{output}");
     let report = project.read("docs/syncs/v1.0-to-v2.0.md");
     for expected in [
         "Everything below holds.",
@@ -53,8 +53,8 @@ fn a_move_with_a_resolved_conflict_is_checked_and_reported() {
 #[test]
 fn a_difference_without_a_reason_holds_the_report_back() {
     let project = moved_by_hand("        return \"hi you\";");
-    let said = project.run_build(&["sync", "--since", "HEAD"]).code(1);
-    said.says(&[
+    let output = project.run_build(&["sync", "--since", "HEAD"]).code(1);
+    output.says(&[
         "hello: the move from v1.0 to v2.0 does not hold",
         "0001-greet-more-warmly.patch: ",
         "next: read the report: target/espalier/sync-report.md",
@@ -80,8 +80,8 @@ fn an_unmoved_pin_is_not_a_move() {
     let project = project(more_lines);
     commit_all(&project);
     let before = user_files(&project);
-    let said = project.run_build(&["sync", "--since", "HEAD"]).code(2);
-    said.says(&[
+    let output = project.run_build(&["sync", "--since", "HEAD"]).code(2);
+    output.says(&[
         "the pin hello is the same at HEAD and in the files on disk",
         "next: cargo xtask sync --to main --dry-run",
     ]);
@@ -104,8 +104,8 @@ fn a_move_with_a_resolved_conflict_can_be_a_pull_request() {
     project.write(".gitignore", "target/\n");
     std::fs::remove_file(project.path("overlay/extra/espalier/more.txt")).unwrap();
     let head = git::git(project.root(), &["rev-parse", "HEAD"]);
-    let said = to_github(&project, &server, &since).success();
-    assert!(said.stdout.contains("pull request: #100"), "{said}");
+    let output = to_github(&project, &server, &since).success();
+    assert!(output.stdout.contains("pull request: #100"), "{output}");
     let tree = server.last_tree();
     assert_eq!(tree["base_tree"], format!("tree of {head}"));
     let sent = tree["tree"].as_array().unwrap();
@@ -137,9 +137,9 @@ fn a_series_that_was_added_since_is_named() {
     commit_all(&project);
     project.run(&["rebase", "--to", "v2.0"]).success();
     add_child(&project);
-    let said = project.run_build(&["sync", "--since", "HEAD"]).success();
+    let output = project.run_build(&["sync", "--since", "HEAD"]).success();
     let notice = "The series of `child` is new since HEAD: there is nothing to compare it with.";
-    assert!(said.stdout.contains(notice), "{said}");
+    assert!(output.stdout.contains(notice), "{output}");
     let report = project.read("docs/syncs/v1.0-to-v2.0.md");
     assert!(report.contains(notice), "{report}");
     let row = "| `patches/child/0001-ring-for-negative-positions.patch` |  | added |";

@@ -12,21 +12,25 @@ fn passed() -> Project {
     let project = Project::new();
     project.run(&["docs"]).success();
     project.run(&["lock"]).success();
-    let said = project.run(&STEPS).success();
-    runs(&said, &["docs", "lock"], &[]);
-    assert!(said.stderr.contains("(it has not passed here yet)"), "{said}");
+    let output = project.run(&STEPS).success();
+    runs(&output, &["docs", "lock"], &[]);
+    assert!(output.stderr.contains("(it has not passed here yet)"), "{output}");
     project
 }
 
 /// Returns the names of the steps whose line starts with `word`: those that ran, or those that were skipped.
-fn steps(said: &Output, word: &str) -> Vec<String> {
-    let lines = said.stderr.lines().filter_map(|line| line.trim().strip_prefix(word));
+fn steps(output: &Output, word: &str) -> Vec<String> {
+    let lines = output.stderr.lines().filter_map(|line| line.trim().strip_prefix(word));
     lines.filter_map(|line| Some(line.trim().split_once(':')?.0.to_string())).collect()
 }
 
 #[track_caller]
-fn runs(said: &Output, run: &[&str], skipped: &[&str]) {
-    assert_eq!((steps(said, "Testing "), steps(said, "Skipping ")), (owned(run), owned(skipped)), "{said}");
+fn runs(output: &Output, run: &[&str], skipped: &[&str]) {
+    assert_eq!(
+        (steps(output, "Testing "), steps(output, "Skipping ")),
+        (owned(run), owned(skipped)),
+        "{output}"
+    );
 }
 
 fn owned(names: &[&str]) -> Vec<String> {
@@ -36,9 +40,9 @@ fn owned(names: &[&str]) -> Vec<String> {
 #[test]
 fn steps_that_passed_are_skipped_and_named() {
     let project = passed();
-    let said = project.run(&STEPS).success();
-    runs(&said, &[], &["docs", "lock"]);
-    assert!(said.stdout.ends_with("left out, unchanged since they passed here: docs lock\n"), "{said}");
+    let output = project.run(&STEPS).success();
+    runs(&output, &[], &["docs", "lock"]);
+    assert!(output.stdout.ends_with("left out, unchanged since they passed here: docs lock\n"), "{output}");
     let json = project.run(&[&STEPS[..], &["--json"]].concat()).success().json();
     assert_eq!(json["left_out"], serde_json::json!(["docs", "lock"]));
     let changed = project.run(&[&STEPS[..], &["--dry-run"]].concat()).success();
@@ -55,17 +59,17 @@ fn a_step_runs_again_when_something_it_reads_has_changed_and_says_what() {
     let project = passed();
     let patch = project.read(PATCH);
     project.edit(PATCH, "Greet more", "Greet much more");
-    let said = project.run(&STEPS).code(1);
-    runs(&said, &["lock"], &["docs"]);
-    assert!(said.stderr.contains(&format!("(changed: {PATCH})")), "{said}");
+    let output = project.run(&STEPS).code(1);
+    runs(&output, &["lock"], &["docs"]);
+    assert!(output.stderr.contains(&format!("(changed: {PATCH})")), "{output}");
     project.write(PATCH, patch);
     project.run(&STEPS).success();
     project.write("docs/new.md", "new");
     runs(&project.run(&STEPS).success(), &["docs"], &["lock"]);
     std::fs::remove_file(project.path("docs/new.md")).unwrap();
-    let said = project.run(&STEPS).success();
-    runs(&said, &["docs"], &["lock"]);
-    assert!(said.stderr.contains("(changed: docs/new.md)"), "{said}");
+    let output = project.run(&STEPS).success();
+    runs(&output, &["docs"], &["lock"]);
+    assert!(output.stderr.contains("(changed: docs/new.md)"), "{output}");
 }
 
 #[test]
@@ -87,7 +91,7 @@ fn ci_leaves_nothing_out() {
     let project = passed();
     let mut command = project.command(&STEPS);
     command.env("CI", "true");
-    let said = project.finish(command).success();
-    runs(&said, &["docs", "lock"], &[]);
-    assert!(said.stderr.contains("`CI` is set: every step runs"), "{said}");
+    let output = project.finish(command).success();
+    runs(&output, &["docs", "lock"], &[]);
+    assert!(output.stderr.contains("`CI` is set: every step runs"), "{output}");
 }

@@ -22,11 +22,11 @@ fn at_once(project: &Project, arguments: [&[&str]; 2]) -> [Output; 2] {
 fn two_builds() {
     let project = Project::new();
     let outputs = at_once(&project, [&["build"], &["build"]]);
-    let said: String = outputs.iter().map(|output| output.stderr.clone()).collect();
-    assert!(said.contains("Waiting for another run in this folder to end"), "{said}");
+    let stderr: String = outputs.iter().map(|output| output.stderr.clone()).collect();
+    assert!(stderr.contains("Waiting for another run in this folder to end"), "{stderr}");
     assert!(
-        said.contains("Finished paged-cpu-native") && said.contains("Current paged-cpu-native"),
-        "{said}"
+        stderr.contains("Finished paged-cpu-native") && stderr.contains("Current paged-cpu-native"),
+        "{stderr}"
     );
     assert_eq!(project.scratch(), [""; 0]);
 }
@@ -40,8 +40,8 @@ fn pins_that_change_while_a_run_waits() {
     other.lock().unwrap();
     let mut waiting =
         project.command(&["lock"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = [0; 1];
-    waiting.stderr.as_mut().unwrap().read_exact(&mut said).unwrap();
+    let mut byte = [0; 1];
+    waiting.stderr.as_mut().unwrap().read_exact(&mut byte).unwrap();
     project.edit(
         "pins.toml",
         "[variants.paged]",
@@ -139,9 +139,9 @@ fn beside_a_build(project: &Project, command: &[&str]) -> Output {
         let _ = end.recv_timeout(Duration::from_secs(20));
         drop(build);
     });
-    let said = project.run(command);
+    let output = project.run(command);
     drop(ended);
-    said
+    output
 }
 
 /// They change nothing that a build reads.
@@ -186,9 +186,9 @@ fn a_command_that_waits_says_for_whom() {
         std::fs::write(project.path("target/espalier/run.lock"), record).unwrap();
         let mut child =
             project.command(&["lock"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = String::new();
-        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
-        assert!(said.contains(&expected), "{said}");
+        let mut line = String::new();
+        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains(&expected), "{line}");
         waiting.push(child);
     }
     drop(build);

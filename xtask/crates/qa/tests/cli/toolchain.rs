@@ -7,10 +7,10 @@ use super::support::registries::Registries;
 fn it_is_set_up_once_and_then_there() {
     let registries = Registries::new();
     registries.run(&["toolchain", "gpu", "--dry-run"]).success();
-    let said = registries.run(&["toolchain", "gpu"]).success();
-    assert!(said.stdout.starts_with("gpu set up: target/toolchains/gpu-"), "{said}");
-    assert!(said.stderr.contains("warning: soft cannot be set up on this machine"), "{said}");
-    let folder = said.stdout.split(": ").nth(1).unwrap().split(',').next().unwrap().to_string();
+    let output = registries.run(&["toolchain", "gpu"]).success();
+    assert!(output.stdout.starts_with("gpu set up: target/toolchains/gpu-"), "{output}");
+    assert!(output.stderr.contains("warning: soft cannot be set up on this machine"), "{output}");
+    let folder = output.stdout.split(": ").nth(1).unwrap().split(',').next().unwrap().to_string();
     let in_it: Vec<String> = registries
         .toolchains()
         .iter()
@@ -28,9 +28,9 @@ fn it_is_set_up_once_and_then_there() {
 #[test]
 fn a_dry_run_asks_no_server_and_writes_nothing() {
     let registries = Registries::new();
-    let said = registries.run(&["toolchain", "gpu", "--build-only", "--dry-run"]).success();
-    let (head, steps) = said.stdout.split_once('\n').unwrap();
-    assert!(head.starts_with("gpu, target/toolchains/gpu-"), "{said}");
+    let output = registries.run(&["toolchain", "gpu", "--build-only", "--dry-run"]).success();
+    let (head, steps) = output.stdout.split_once('\n').unwrap();
+    assert!(head.starts_with("gpu, target/toolchains/gpu-"), "{output}");
     insta::assert_snapshot!(steps, @"
       download with apt-get, unpack without installing (0.0 MB): tools 1:2-1
       download with cargo, unpack (0.0 MB): vendored 1.0.0
@@ -82,8 +82,11 @@ fn an_emptied_toolchain_is_set_up_again() {
 #[test]
 fn flavors_without_a_toolchain() {
     let project = Project::new();
-    let said = project.run(&["toolchain", "cpu-native"]).success();
-    assert_eq!(said.stdout.trim_end(), "cpu-native needs no toolchain: the machine's own compilers build it");
+    let output = project.run(&["toolchain", "cpu-native"]).success();
+    assert_eq!(
+        output.stdout.trim_end(),
+        "cpu-native needs no toolchain: the machine's own compilers build it"
+    );
     insta::assert_snapshot!(project.run(&["toolchain", "cuda99"]), @"
     exit: 2
     -- stdout --
@@ -111,8 +114,8 @@ fn a_compiler_of_the_machines_own() {
     registries.program("gpu-cc", "echo gpu-cc 1.9");
     registries.run(&["toolchain", "gpu"]).code(3);
     registries.program("gpu-cc", "echo gpu-cc 2.1");
-    let said = registries.run(&["toolchain", "gpu"]).success();
-    assert_eq!(said.stdout.trim_end(), "gpu already there: this machine's gpu-cc 2.1.0");
-    let said = registries.run(&["doctor", "gpu"]);
-    assert!(said.stdout.contains("  there    toolchain gpu: this machine's gpu-cc 2.1.0"), "{said}");
+    let output = registries.run(&["toolchain", "gpu"]).success();
+    assert_eq!(output.stdout.trim_end(), "gpu already there: this machine's gpu-cc 2.1.0");
+    let output = registries.run(&["doctor", "gpu"]);
+    assert!(output.stdout.contains("  there    toolchain gpu: this machine's gpu-cc 2.1.0"), "{output}");
 }

@@ -9,11 +9,11 @@ use super::support::{Output, kill};
 fn fails(break_it: impl Fn(&Registries), fix: impl Fn(&Registries), code: i32) -> Output {
     let registries = Registries::new();
     break_it(&registries);
-    let said = registries.run(&["toolchain", "gpu", "--build-only"]).code(code);
-    assert_eq!(registries.toolchains(), [""; 0], "{said}");
+    let output = registries.run(&["toolchain", "gpu", "--build-only"]).code(code);
+    assert_eq!(registries.toolchains(), [""; 0], "{output}");
     fix(&registries);
     registries.run(&["toolchain", "gpu", "--build-only"]).success();
-    said
+    output
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn a_download_that_is_cut_short() {
     let cut = |registries: &Registries| registries.cut("tools_1%3a2-1_amd64.deb");
     let whole =
         |registries: &Registries| registries.serve_deb("usr/bin/gpu-cc", "#!/bin/sh\necho gpu-cc 2.1\n");
-    let said = fails(
+    let output = fails(
         cut,
         |registries| {
             whole(registries);
@@ -29,7 +29,7 @@ fn a_download_that_is_cut_short() {
         },
         1,
     );
-    said.says(&[
+    output.says(&[
         "error: tools 1:2-1 is not the pinned file",
         "expected sha256",
         "5120 bytes",
@@ -40,8 +40,8 @@ fn a_download_that_is_cut_short() {
 #[test]
 fn a_crate_that_is_another_file() {
     let other = |registries: &Registries| registries.serve_crate("include/gpu.h", "#error hostile\n");
-    let said = fails(other, Registries::pin, 1);
-    said.says(&["error: vendored 1.0.0 is not the pinned file", "the registry serves another file"]);
+    let output = fails(other, Registries::pin, 1);
+    output.says(&["error: vendored 1.0.0 is not the pinned file", "the registry serves another file"]);
 }
 
 #[test]
@@ -55,8 +55,8 @@ fn a_mirror_that_fails_and_a_version_that_is_gone() {
     ];
     for (words, hint) in cases {
         let fail = |registries: &Registries| registries.mark("apt-fails", words);
-        let said = fails(fail, |registries| registries.unmark("apt-fails"), 3);
-        said.says(&["error: apt-get could not download tools 1:2-1", words, hint]);
+        let output = fails(fail, |registries| registries.unmark("apt-fails"), 3);
+        output.says(&["error: apt-get could not download tools 1:2-1", words, hint]);
     }
 }
 
@@ -88,9 +88,9 @@ fn no_apt() {
 fn a_disk_that_takes_no_more() {
     let registries = Registries::new();
     let toolchain = ["toolchain", "gpu", "--build-only"];
-    let said = registries.project.finish_with_room_for(1, &registries.command(&toolchain)).code(3);
-    let said = said.says(&["error: apt-get could not download tools 1:2-1"]);
-    assert_eq!(registries.toolchains(), [""; 0], "{said}");
+    let output = registries.project.finish_with_room_for(1, &registries.command(&toolchain)).code(3);
+    let output = output.says(&["error: apt-get could not download tools 1:2-1"]);
+    assert_eq!(registries.toolchains(), [""; 0], "{output}");
     registries.run(&toolchain).success();
 }
 
@@ -136,7 +136,7 @@ fn a_run_that_is_killed() {
 fn a_folder_of_another_user() {
     let registries = Registries::new();
     registries.project.write("target/toolchains/mine", "precious");
-    let said = registries.run(&["toolchain", "gpu"]).code(3);
-    said.says(&["`target/toolchains` was not created by this tool; left alone"]);
+    let output = registries.run(&["toolchain", "gpu"]).code(3);
+    output.says(&["`target/toolchains` was not created by this tool; left alone"]);
     assert_eq!(registries.project.read("target/toolchains/mine"), "precious");
 }

@@ -25,8 +25,8 @@ const ARGUMENTS: [&str; 4] = ["build", "--twice", "--flavor", "plugged"];
 #[test]
 fn a_package_has_no_folder_of_its_machine() {
     let project = with_plug("const char * where(void) { return __FILE__; }\n", "");
-    let said = project.run_build(&ARGUMENTS).success();
-    said.says(&[
+    let output = project.run_build(&ARGUMENTS).success();
+    output.says(&[
         "Building paged-plugged, the first of two builds",
         "Building paged-plugged, the second of two builds, in target/espalier/twice",
         "files of paged-plugged: the same twice",
@@ -43,8 +43,8 @@ fn differences_are_named_with_their_section() {
         "const char * where(void) { return WHERE; }\n",
         "target_compile_definitions(plug PRIVATE WHERE=\"${CMAKE_BINARY_DIR}\")\n",
     );
-    let said = project.run_build(&ARGUMENTS).code(1);
-    said.says(&[
+    let output = project.run_build(&ARGUMENTS).code(1);
+    output.says(&[
         "files differ between target/espalier/dist/paged-plugged and target/espalier/twice/dist/paged-plugged",
         "bin/libplug.so: section `.rodata` from byte ",
         "target/espalier/twice/build/paged-plugged`",
@@ -54,9 +54,9 @@ fn differences_are_named_with_their_section() {
 #[test]
 fn the_dry_run_says_it() {
     let project = Project::new();
-    let said = project.run(&["build", "--twice", "--dry-run"]).success().stdout;
+    let stdout = project.run(&["build", "--twice", "--dry-run"]).success().stdout;
     assert!(
-        said.ends_with("again        from nothing in target/espalier/twice, and compare every byte\n"),
-        "{said}"
+        stdout.ends_with("again        from scratch in target/espalier/twice, and compare every byte\n"),
+        "{stdout}"
     );
 }

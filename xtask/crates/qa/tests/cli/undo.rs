@@ -20,8 +20,8 @@ fn undone_and_made_again(project: &Project, arguments: &[&str], what: &str) {
     let dry = project.run(&["undo", "--dry-run"]).success().stdout;
     assert!(dry.starts_with(&format!("would be undone: {what}\n")), "{dry}");
     assert!(user_files(project) == after, "{what}: a dry run changed something");
-    let said = project.run(&["undo"]).success().stdout;
-    assert!(said.starts_with(&format!("undone: {what}\n")), "{said}");
+    let stdout = project.run(&["undo"]).success().stdout;
+    assert!(stdout.starts_with(&format!("undone: {what}\n")), "{stdout}");
     assert_eq!(files::differences(&user_files(project), &before), [""; 0], "{what}");
     let json = project.run(&["--json", "undo"]).success().json();
     assert_eq!((&json["undone"], &json["change"]), (&false.into(), &what.into()), "{json:#}");
@@ -88,8 +88,8 @@ fn a_move_by_hand_is_undone_with_its_report() {
     let after = user_files(&project);
     assert!(after.contains_key("docs/syncs/v1.0-to-v2.0.md"));
     for state in [&before, &after] {
-        let said = project.run(&["undo"]).success().stdout;
-        assert!(said.contains("the move of the pin hello to v2.0\n"), "{said}");
+        let stdout = project.run(&["undo"]).success().stdout;
+        assert!(stdout.contains("the move of the pin hello to v2.0\n"), "{stdout}");
         assert_eq!(files::differences(&user_files(&project), state), [""; 0]);
     }
 }
@@ -124,8 +124,11 @@ fn many_files_are_counted() {
     project.run(&SET).success();
     let dry = project.run(&["undo", "--dry-run"]).success().stdout;
     assert!(dry.contains("\n  written  23 files in patches/paged\n"), "{dry}");
-    let said = project.run(&["undo"]).success().stdout;
-    assert!(said.contains("\n  written  23 files in patches/paged\n") && said.lines().count() < 6, "{said}");
+    let stdout = project.run(&["undo"]).success().stdout;
+    assert!(
+        stdout.contains("\n  written  23 files in patches/paged\n") && stdout.lines().count() < 6,
+        "{stdout}"
+    );
     let json = project.run(&["--json", "undo"]).success().json();
     assert!(json["written"].as_array().unwrap().len() >= 23, "{json:#}");
 }
@@ -153,9 +156,9 @@ fn an_edit_repository_that_was_replaced_since_is_left() {
     project.run(&["export"]).success();
     project.run(&["edit", "--discard"]).success();
     let marked = marks(&project);
-    let said = project.run(&["undo"]).success().stdout;
+    let stdout = project.run(&["undo"]).success().stdout;
     let left = "  left     target/espalier/edit/paged, which was changed since: `cargo xtask edit paged` updates it\n";
-    assert!(said.contains(left), "{said}");
+    assert!(stdout.contains(left), "{stdout}");
     assert!(user_files(&project) == before);
     assert_eq!(marks(&project), marked);
     assert_eq!(project.run(&["--json", "edit"]).success().json()["made"], true);
@@ -208,8 +211,8 @@ fn without_a_change_there_is_nothing_to_undo() {
         project.run(&["undo"]).code(2).says(&["nothing to undo: the files are as they were before"]);
     }
     assert_eq!(project.read("patches/paged/0001-greet-more-warmly.patch"), text);
-    let said = empty_project().run(&["undo"]).code(2);
-    assert!(said.stderr.contains("there is no `pins.toml`"), "{said}");
+    let output = empty_project().run(&["undo"]).code(2);
+    assert!(output.stderr.contains("there is no `pins.toml`"), "{output}");
 }
 
 /// A change without effect is not recorded: the one before it is still the last.
@@ -272,7 +275,7 @@ fn gc_keeps_the_record_while_it_is_needed() {
     assert!(record.exists());
     std::fs::remove_file(project.path("espalier.lock")).unwrap();
     project.run(&["undo"]).code(2).says(&["the files are as they were before"]);
-    let said = project.run(&["gc"]).success().stdout;
+    let stdout = project.run(&["gc"]).success().stdout;
     let gone = "target/espalier/undo: the record of a change of which nothing is left to undo";
-    assert!(said.contains(gone) && !record.exists(), "{said}");
+    assert!(stdout.contains(gone) && !record.exists(), "{stdout}");
 }

@@ -69,8 +69,8 @@ fn a_flipped_byte_in_any_file_is_found() {
         let middle = bytes.len() / 2;
         bytes[middle] ^= 1;
         std::fs::write(package.join(&name), bytes).unwrap();
-        let said = verify(&project, &package).code(1);
-        assert!(said.stderr.contains(&name), "{name}: {said}");
+        let output = verify(&project, &package).code(1);
+        assert!(output.stderr.contains(&name), "{name}: {output}");
     }
 }
 
@@ -78,15 +78,15 @@ fn a_flipped_byte_in_any_file_is_found() {
 /// document.
 #[test]
 fn no_byte_of_the_manifest_can_be_another() {
-    use espalier_dist::plan::shipped::audit::{Known, audit};
+    use espalier_dist::plan::shipped::audit::{RepositoryFacts, audit};
     let project = built();
     let contents = espalier_dist::sys::archive::read_folder(&project.path(PACKAGE)).unwrap();
-    assert_eq!(audit(&contents, &Known::default()).findings, [""; 0]);
+    assert_eq!(audit(&contents, &RepositoryFacts::default()).findings, [""; 0]);
     for at in 0..contents.texts["manifest.json"].len() {
         let mut harmed = contents.clone();
         harmed.texts.get_mut("manifest.json").unwrap()[at] ^= 1;
         let text = String::from_utf8_lossy(&harmed.texts["manifest.json"]).into_owned();
-        assert!(!audit(&harmed, &Known::default()).findings.is_empty(), "byte {at}: {text}");
+        assert!(!audit(&harmed, &RepositoryFacts::default()).findings.is_empty(), "byte {at}: {text}");
     }
 }
 
@@ -98,7 +98,7 @@ fn a_file_too_many_one_that_is_missing_and_a_link_are_named() {
     std::fs::remove_file(package.join("bin/hello")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", package.join("bin/link")).unwrap();
     verify(&project, &package).code(1).says(&[
-        "error: `[BESIDE]/copy` is not what it says: 3 findings",
+        "error: `[BESIDE]/copy` failed verification: 3 findings",
         "`bin/link` is a link, a device or a pipe",
         "`bin/hello` is missing in the package, `manifest.json` has it",
         "`bin/more` is in the package, `manifest.json` does not have it",
@@ -138,12 +138,12 @@ fn a_patch_that_is_not_in_the_lock_is_named() {
 type Lie = (&'static str, fn(&mut Value), &'static str);
 
 fn assert_refused(project: &Project, name: &str, lies: &[Lie]) {
-    for (what, lie, said) in lies {
+    for (what, lie, message) in lies {
         let package = copy(project);
         change(&package, name, lie);
         seal(&package, &[]);
         let output = verify(project, &package).code(1);
-        assert!(output.stderr.contains(said), "{what}: expected {said:?} in {output}");
+        assert!(output.stderr.contains(message), "{what}: expected {message:?} in {output}");
     }
 }
 

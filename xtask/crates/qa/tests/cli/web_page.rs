@@ -34,9 +34,9 @@ fn assert_nothing_half(project: &Project) {
 fn a_build_has_the_page_and_names_it() {
     let project = project();
     let path = npm::path(&project, "20.19.0", WELL);
-    let said = project.run_with_path(&["--json", "build"], &path).success();
+    let output = project.run_with_path(&["--json", "build"], &path).success();
     let tree = files::tree_id(&project.tree("paged").join("tools/ui"));
-    assert_eq!(said.json()["page"]["tree"], tree);
+    assert_eq!(output.json()["page"]["tree"], tree);
     assert_eq!(pages(&project), std::slice::from_ref(&tree));
     assert_eq!(files::list(&project.path(DIST)), ["app/code.js", "index.html"]);
     assert_eq!(project.read(&format!("{PACKAGE}/licenses/web-page.txt")), "licences\n");
@@ -112,12 +112,12 @@ fn with_and_without_it_builds_differ() {
 }
 
 /// Asserts that a build succeeds without the page, and reports last what is missing.
-fn left_out(said: Output, project: &Project) -> String {
-    let said = said.success();
+fn left_out(output: Output, project: &Project) -> String {
+    let output = output.success();
     assert!(manifest(project)["page"].is_null());
     assert_nothing_half(project);
-    let at = said.stderr.find("warning: the server has no web page").unwrap_or_else(|| panic!("{said}"));
-    said.stderr[at..].to_string()
+    let at = output.stderr.find("warning: the server has no web page").unwrap_or_else(|| panic!("{output}"));
+    output.stderr[at..].to_string()
 }
 
 #[test]
@@ -158,28 +158,28 @@ fn no_network() {
 
 fn fails(npm: &str) -> (Project, Output) {
     let project = project();
-    let said = project.run_with_path(&["build"], npm::path(&project, "20.19.0", npm));
+    let output = project.run_with_path(&["build"], npm::path(&project, "20.19.0", npm));
     assert_nothing_half(&project);
     assert!(!project.path(PACKAGE).exists());
     let path = npm::path(&project, "20.19.0", WELL);
     project.run_with_path(&["build"], &path).success();
     assert_eq!(pages(&project).len(), 1);
-    (project, said)
+    (project, output)
 }
 
 /// Returns the error at the end. The lines before it are of two threads, in any order.
-fn error_of(said: &Output) -> &str {
-    let at = said.stderr.rfind("\nerror: ").unwrap_or_else(|| panic!("{said}"));
-    &said.stderr[at + 1..]
+fn error_of(output: &Output) -> &str {
+    let at = output.stderr.rfind("\nerror: ").unwrap_or_else(|| panic!("{output}"));
+    &output.stderr[at + 1..]
 }
 
 #[test]
 fn npm_that_cannot_reach_the_registry() {
-    let (_, said) = fails("echo npm error network request failed >&2; exit 1");
-    let said = said.code(3).says(&[
+    let (_, output) = fails("echo npm error network request failed >&2; exit 1");
+    let output = output.code(3).says(&[
         "warning: the web page was not built (page-install failed), and is reported again at the end",
     ]);
-    insta::assert_snapshot!(error_of(&said), @r"
+    insta::assert_snapshot!(error_of(&output), @r"
     error: page-install failed
       npm error network request failed
       next: the whole output: target/espalier/logs/page-install.log
@@ -189,15 +189,15 @@ fn npm_that_cannot_reach_the_registry() {
 
 #[test]
 fn a_package_that_is_not_what_the_lock_says() {
-    let (_, said) = fails("echo npm error code EINTEGRITY >&2; exit 1");
-    said.code(1).says(&["npm error code EINTEGRITY", "  next: add `--no-ui`"]);
+    let (_, output) = fails("echo npm error code EINTEGRITY >&2; exit 1");
+    output.code(1).says(&["npm error code EINTEGRITY", "  next: add `--no-ui`"]);
 }
 
 #[test]
 fn a_page_that_does_not_build() {
-    let (_, said) =
+    let (_, output) =
         fails("[ $1 = ci ] || { mkdir dist; echo half >dist/index.html; echo error: no >&2; exit 1; }");
-    insta::assert_snapshot!(error_of(&said.code(1)), @r"
+    insta::assert_snapshot!(error_of(&output.code(1)), @r"
     error: page-build failed
       error: no
       next: the whole output: target/espalier/logs/page-build.log
@@ -207,14 +207,14 @@ fn a_page_that_does_not_build() {
 
 #[test]
 fn a_build_that_ends_well_and_leaves_no_page() {
-    let (_, said) = fails("true");
-    said.code(1).says(&["the web page was built without a word, and has no `index.html`"]);
+    let (_, output) = fails("true");
+    output.code(1).says(&["the web page was built without a word, and has no `index.html`"]);
 }
 
 #[test]
 fn a_full_disk() {
-    let (_, said) = fails("echo npm error ENOSPC: No space left on device >&2; exit 1");
-    said.code(3).says(&["free some disk space"]);
+    let (_, output) = fails("echo npm error ENOSPC: No space left on device >&2; exit 1");
+    output.code(3).says(&["free some disk space"]);
 }
 
 #[test]
@@ -239,8 +239,8 @@ fn a_built_page_that_was_changed() {
     let folder = format!("target/espalier/ui/{}", pages(&project)[0]);
     project.write(&format!("{folder}/dist/index.html"), "<h1>Mine</h1>\n");
     std::fs::remove_dir_all(project.path(PACKAGE)).unwrap();
-    let said = project.run_with_path(&["build"], &path).code(3);
-    assert!(said.stderr.contains(&format!("next: rm -rf {folder} ")), "{said}");
+    let output = project.run_with_path(&["build"], &path).code(3);
+    assert!(output.stderr.contains(&format!("next: rm -rf {folder} ")), "{output}");
     std::fs::remove_dir_all(project.path(&folder)).unwrap();
     project.run_with_path(&["build"], &path).success();
     assert_eq!(project.read(&format!("{DIST}/index.html")), "<h1>Hello</h1>\n");
@@ -248,9 +248,9 @@ fn a_built_page_that_was_changed() {
 
 /// Returns the lines of the step `page`.
 fn planned(project: &Project, more: &[&str], path: &OsStr) -> String {
-    let said = project.run_with_path(&[&["build", "--dry-run"], more].concat(), path).success();
-    let from = said.stdout.find("\npage ").unwrap_or_else(|| panic!("{said}"));
-    let rest = &said.stdout[from + 1..];
+    let output = project.run_with_path(&[&["build", "--dry-run"], more].concat(), path).success();
+    let from = output.stdout.find("\npage ").unwrap_or_else(|| panic!("{output}"));
+    let rest = &output.stdout[from + 1..];
     rest[..rest.find("\nconfigure ").unwrap()].to_string()
 }
 
@@ -288,8 +288,8 @@ fn dry_run_looks_at_the_page_of_the_pin() {
     project.run(&["fetch"]).success();
     let path = npm::path(&project, "20.19.0", WELL);
     let page = git::git(&upstream, &["rev-parse", &format!("{TAG}:tools/ui")]);
-    let said = planned(&project, &[], &path);
-    assert!(said.contains(&format!("target/espalier/ui/{page}\n  ")), "{said}");
+    let output = planned(&project, &[], &path);
+    assert!(output.contains(&format!("target/espalier/ui/{page}\n  ")), "{output}");
     assert!(planned(&project, &["--offline"], &path).contains("left out: it is not built yet"));
     project.run_with_path(&["build"], &path).success();
     project.edit("ci/flavors.toml", "\"Release\"", "\"Debug\"");
@@ -313,10 +313,10 @@ fn left_of_icons(source: &str, index: &str) -> Option<String> {
         plugin.display().to_string()
     );
     let mut node = std::process::Command::new("node");
-    let said =
+    let output =
         node.args(["--input-type=module", "--eval", &script]).current_dir(folder.path()).output().ok()?;
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    Some(String::from_utf8(said.stdout).unwrap())
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap())
 }
 
 #[test]

@@ -162,7 +162,7 @@ impl Reader<'_> {
             return Err(self.at(like, &unknown("variant", name, self.raw.variants.keys())));
         };
         if raw.like.is_some() {
-            return Err(self.at(like, "this variant has `like` itself: name the one that it is like"));
+            return Err(self.at(like, "`like` cannot be chained: name the variant that defines the series"));
         }
         let base = self.raw.pins.get(&own.pin).and_then(|pin| pin.generation_of.as_ref());
         if base.is_none_or(|base| *base.get_ref() != pins[name]) {
@@ -302,7 +302,7 @@ cmake = { B = "2" }
         let like = "pin = \"b2\"\nlike = \"paged\"";
         assert!(refusal(like, "pin = \"main\"\nlike = \"paged\"").contains("which names a generation"));
         assert!(refusal(like, "pin = \"b2\"\nlike = \"pagd\"").contains("the nearest is `paged`"));
-        assert!(refusal(like, "pin = \"b2\"\nlike = \"stock-b2\"").contains("has `like` itself"));
+        assert!(refusal(like, "pin = \"b2\"\nlike = \"stock-b2\"").contains("`like` cannot be chained"));
         assert!(refusal(like, &format!("{like}\npatches = \"p\"")).contains("and no others"));
         assert!(refusal(like, "pin = \"b2\"\npatches = \"p\"").contains("`like = VARIANT` instead"));
         assert!(refusal(like, "extends = \"stock-b2\"").contains("is not extended"));

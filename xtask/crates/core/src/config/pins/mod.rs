@@ -367,8 +367,8 @@ patches = "patches/paged"
                 "`files` has to be a path inside of its folder",
             ),
         ] {
-            let said = refused(from, to);
-            assert!(said.contains(label), "{label}: {said}");
+            let message = refused(from, to);
+            assert!(message.contains(label), "{label}: {message}");
         }
         let unused = format!("sha256 = {{ \"1.3\" = \"{}\", ", "cd".repeat(32));
         assert!(
@@ -393,11 +393,11 @@ patches = "patches/paged"
             (Content::Files, "vendor/x".to_string())
         );
         let npm = "npm = \"some-package\", member = \"package/a.bundle\"";
-        let said = parse(&GOOD.replace(npm, &npm.replace("member", "files"))).unwrap_err().to_string();
-        assert!(said.contains("a source is `git = URL`, or"), "{said}");
-        let said =
+        let message = parse(&GOOD.replace(npm, &npm.replace("member", "files"))).unwrap_err().to_string();
+        assert!(message.contains("a source is `git = URL`, or"), "{message}");
+        let message =
             parse(&GOOD.replace("llama.cpp\" },", "llama.cpp\", files = \"x\" },")).unwrap_err().to_string();
-        assert!(said.contains("a source is `git = URL`, or"), "{said}");
+        assert!(message.contains("a source is `git = URL`, or"), "{message}");
     }
 
     #[test]

@@ -114,17 +114,23 @@ patches = "patches/b"
 
     #[test]
     fn a_folder_has_one_series_below_it() {
-        let said = refused("[variants.c]\npin = \"old\"\npatches = \"patches/b/\"\n");
+        let message = refused("[variants.c]\npin = \"old\"\npatches = \"patches/b/\"\n");
         let why = "`b` has it after `patches/a` on the pin `old`, this variant on the pin `old`";
-        assert!(said.contains("pins.toml:20:11") && said.contains(why), "{said}");
-        assert!(said.contains("next: give `c` its own folder: cp -R patches/b patches/b-of-c"), "{said}");
+        assert!(message.contains("pins.toml:20:11") && message.contains(why), "{message}");
+        assert!(
+            message.contains("next: give `c` its own folder: cp -R patches/b patches/b-of-c"),
+            "{message}"
+        );
     }
 
     #[test]
     fn no_variant_applies_a_folder_twice() {
-        let said = refused("[variants.c]\nextends = \"b\"\npatches = \"patches/a\"\n");
-        assert!(said.contains("this variant after `patches/a`, `patches/b` on the pin `old`"), "{said}");
+        let message = refused("[variants.c]\nextends = \"b\"\npatches = \"patches/a\"\n");
+        assert!(
+            message.contains("this variant after `patches/a`, `patches/b` on the pin `old`"),
+            "{message}"
+        );
         let next = "next: remove `patches` from `[variants.c]`: what `c` extends has these patches";
-        assert!(said.contains(next), "{said}");
+        assert!(message.contains(next), "{message}");
     }
 }

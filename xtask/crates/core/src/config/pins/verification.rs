@@ -124,11 +124,11 @@ mod tests {
         let (v1, v2) = (v1.as_str(), v2.as_str());
         let unconfirmed = [(&[v1][..], "16:5"), (&[v1, v1][..], "16:5"), (&[OTHER_NPM, v1][..], "17:5")];
         for (sources, place) in unconfirmed {
-            let said = parse(sources, "next").unwrap_err().to_string();
+            let message = parse(sources, "next").unwrap_err().to_string();
             let place = format!("--> pins.toml:{place}\n");
             let hint = "next: add a source with upstream's git objects of v1 to `[pins.next]`";
             for words in [super::UNVERIFIABLE, hint, place.as_str()] {
-                assert!(said.contains(words), "{words}: {said}");
+                assert!(message.contains(words), "{words}: {message}");
             }
             assert!(parse(sources, "main").is_ok(), "only the pin of the default variant");
         }

@@ -130,7 +130,7 @@ impl Diagnosis {
     fn look_at_toolchain(&mut self, flavor: &Name, name: &Name, toolchain: &Toolchain, machine: &Machine) {
         match machine.toolchains.get(name).unwrap_or(&State::Absent) {
             State::SetUp(folder) => self.there.push(format!("toolchain {name}: {folder}")),
-            State::Own(said) => self.there.push(format!("toolchain {name}: this machine's {said}")),
+            State::Own(program) => self.there.push(format!("toolchain {name}: this machine's {program}")),
             State::Absent if toolchain.is_for(machine.host) => {
                 let size = toolchain.download_bytes() as f64 / 1e6;
                 let what = format!("toolchain {name}: {size:.0} MB to download");

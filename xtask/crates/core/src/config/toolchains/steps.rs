@@ -79,12 +79,12 @@ fn arrange(out: &mut fmt::Formatter<'_>, toolchain: &Toolchain) -> fmt::Result {
         ("remove", joined(toolchain.remove.iter())),
         ("link", joined(toolchain.links.keys())),
     ];
-    let said: Vec<String> = parts
+    let steps: Vec<String> = parts
         .iter()
         .filter(|(_, what)| !what.is_empty())
         .map(|(verb, what)| format!("{verb} {what}"))
         .collect();
-    write!(out, "{}", said.join("; "))
+    write!(out, "{}", steps.join("; "))
 }
 
 fn joined<'a>(paths: impl Iterator<Item = &'a Inside>) -> String {

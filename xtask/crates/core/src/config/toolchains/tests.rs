@@ -74,9 +74,9 @@ fn an_own_compiler_has_a_version_between_the_bounds() {
         at_least: least.map(str::to_string),
         below: below.map(str::to_string),
     };
-    let said = "Cuda compilation tools, release 12.9, V12.9.86";
-    assert!(own(Some("12.0"), Some("13.0")).does(said) && own(None, None).does("no number"));
-    assert!(!own(Some("13.0"), None).does(said) && !own(Some("11.0"), Some("12.9")).does(said));
+    let output = "Cuda compilation tools, release 12.9, V12.9.86";
+    assert!(own(Some("12.0"), Some("13.0")).does(output) && own(None, None).does("no number"));
+    assert!(!own(Some("13.0"), None).does(output) && !own(Some("11.0"), Some("12.9")).does(output));
     assert!(!own(Some("1.0"), None).does("no number"));
 }
 
@@ -107,7 +107,7 @@ fn toolchains_that_cannot_be_set_up_are_refused() {
         (wheels("url = \"x\""), "unknown field `url`"),
     ];
     for (text, expected) in cases {
-        let said = parse(&text).unwrap_err();
-        assert!(said.contains(expected), "{said}");
+        let message = parse(&text).unwrap_err();
+        assert!(message.contains(expected), "{message}");
     }
 }

@@ -15,7 +15,7 @@ pub const LABEL: &str = "espalier-canary";
 
 /// The desired state of an issue.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct DesiredIssue {
     /// Its subject.
     pub subject: Subject,
     /// Its title.
@@ -26,7 +26,7 @@ pub struct Wanted {
 
 /// The state of a subject that has an open issue but is no longer wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum SubjectState {
     /// It is resolved, for this reason.
     Over(String),
     /// Unknown: it was not tested, or it belongs to another pin.
@@ -82,7 +82,7 @@ pub fn cut(body: &str) -> String {
     }
 }
 
-impl Wanted {
+impl DesiredIssue {
     /// Its text with the marker in the first line.
     pub fn body(&self) -> String {
         cut(&format!("{}\n\n{}", self.subject.marker(), self.text.trim_end()))
@@ -97,7 +97,11 @@ pub fn differ(left: &str, right: &str) -> bool {
 
 /// Returns the actions after which every wanted issue exists once, and none of our other issues is open without a
 /// reason. `known` is called for the subjects of open issues that are not wanted.
-pub fn decide(wanted: &[Wanted], listed: &[Listed], known: impl Fn(&Subject) -> Known) -> Vec<Action> {
+pub fn decide(
+    wanted: &[DesiredIssue],
+    listed: &[Listed],
+    known: impl Fn(&Subject) -> SubjectState,
+) -> Vec<Action> {
     let mut ours: Vec<(Subject, &Listed)> =
         listed.iter().filter_map(|issue| Some((issue.subject()?, issue))).collect();
     // Open issues first, then the oldest: of several with the same subject, the first is kept.
@@ -107,18 +111,18 @@ pub fn decide(wanted: &[Wanted], listed: &[Listed], known: impl Fn(&Subject) -> 
         let first = ours[..at].iter().find(|(other, _)| other == subject);
         let is_wanted = wanted.iter().any(|wanted| wanted.subject == *subject);
         let why = match (first, is_wanted) {
-            (Some((_, first)), _) => Known::Over(format!("This is #{} again.", first.number)),
-            (None, true) => Known::Nothing,
+            (Some((_, first)), _) => SubjectState::Over(format!("This is #{} again.", first.number)),
+            (None, true) => SubjectState::Nothing,
             (None, false) => known(subject),
         };
-        if let Known::Over(why) = why {
+        if let SubjectState::Over(why) = why {
             actions.push(Action::Close { number: issue.number, why });
         }
     }
     actions
 }
 
-fn keep_one(wanted: &Wanted, ours: &[(Subject, &Listed)]) -> Action {
+fn keep_one(wanted: &DesiredIssue, ours: &[(Subject, &Listed)]) -> Action {
     let (title, body) = (wanted.title.clone(), wanted.body());
     let Some((_, issue)) = ours.iter().find(|(subject, _)| *subject == wanted.subject) else {
         return Action::Create { title, body };
@@ -139,8 +143,8 @@ mod tests {
         Subject::Patch { file: "patches/p/0001-a b.patch".into(), culprit: culprit.into() }
     }
 
-    fn wanted(culprit: &str) -> Wanted {
-        Wanted { subject: patch(culprit), title: "T".into(), text: "why\n".into() }
+    fn wanted(culprit: &str) -> DesiredIssue {
+        DesiredIssue { subject: patch(culprit), title: "T".into(), text: "why\n".into() }
     }
 
     fn issue(number: u64, state: &str, body: &str) -> Listed {
@@ -150,8 +154,8 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    fn nothing(_: &Subject) -> Known {
-        Known::Nothing
+    fn nothing(_: &Subject) -> SubjectState {
+        SubjectState::Nothing
     }
 
     #[test]
@@ -164,10 +168,10 @@ mod tests {
 
     #[test]
     fn the_same_break_on_other_lines_changes_nothing() {
-        let at = |line: usize| Wanted { text: format!("found at line {line}"), ..wanted("aa") };
+        let at = |line: usize| DesiredIssue { text: format!("found at line {line}"), ..wanted("aa") };
         let listed = [issue(7, "open", &at(3).body())];
         assert_eq!(decide(&[at(4)], &listed, nothing), [Action::Keep { number: 7 }]);
-        let changed = Wanted { text: "not found".into(), ..wanted("aa") };
+        let changed = DesiredIssue { text: "not found".into(), ..wanted("aa") };
         assert!(matches!(decide(&[changed], &listed, nothing)[..], [Action::Update { number: 7, .. }]));
     }
 
@@ -179,7 +183,7 @@ mod tests {
         let mut pull_request = issue(3, "open", &wanted("aa").body());
         pull_request.become_pull_request();
         let listed = [planted, buried, pull_request];
-        let over = |_: &Subject| Known::Over("x".into());
+        let over = |_: &Subject| SubjectState::Over("x".into());
         assert!(matches!(decide(&[wanted("aa")], &listed, over)[..], [Action::Create { .. }]));
     }
 
@@ -187,8 +191,8 @@ mod tests {
     fn resolved_issues_are_closed_and_unknown_ones_left() {
         let listed = [issue(1, "open", &wanted("aa").body()), issue(2, "open", &wanted("bb").body())];
         let known = |subject: &Subject| match *subject == patch("aa") {
-            true => Known::Over("good".into()),
-            false => Known::Nothing,
+            true => SubjectState::Over("good".into()),
+            false => SubjectState::Nothing,
         };
         assert_eq!(decide(&[], &listed, known), [Action::Close { number: 1, why: "good".into() }]);
     }

@@ -120,6 +120,6 @@ pub fn untracked_in(root: &Path, folders: &[&str]) -> Result<Vec<String>> {
 fn listed(root: &Path, words: &[&str], paths: &[&str]) -> Result<Vec<String>> {
     // git reads and prints paths relative to its current folder.
     let run = git(&root.join(".git")).arg(format!("--work-tree={}", root.display())).current_folder(root);
-    let said = espalier_series::lossy(&run.args(words).args(paths).success()?).into_owned();
-    Ok(said.split_terminator('\0').map(str::to_string).collect())
+    let stdout = espalier_series::lossy(&run.args(words).args(paths).success()?).into_owned();
+    Ok(stdout.split_terminator('\0').map(str::to_string).collect())
 }

@@ -38,8 +38,8 @@ pub struct Checkout {
 /// Returns the commit and branch of the repository at `root`.
 pub fn checkout_of(root: &Path) -> Result<Checkout> {
     let ask = |words: &[&str]| -> Result<String> {
-        let said = git(&root.join(".git")).args(words).success()?;
-        Ok(espalier_series::lossy(&said).trim().to_string())
+        let stdout = git(&root.join(".git")).args(words).success()?;
+        Ok(espalier_series::lossy(&stdout).trim().to_string())
     };
     let commit = ask(&["rev-parse", "--verify", "HEAD^{commit}"])?;
     let named = std::env::var("GITHUB_REF_NAME").ok().filter(|name| !name.is_empty());
@@ -106,15 +106,15 @@ const SETTINGS: [&str; 12] = [
 mod tests {
     use super::*;
 
-    fn said(words: &[&str]) -> String {
-        let said = git(Path::new("/dev/null")).args(words).success().unwrap();
-        String::from_utf8(said).unwrap()
+    fn stdout_of(words: &[&str]) -> String {
+        let stdout = git(Path::new("/dev/null")).args(words).success().unwrap();
+        String::from_utf8(stdout).unwrap()
     }
 
     /// git itself lists the variables that tie it to one repository; a newer git may add to the list.
     #[test]
     fn local_variables_of_git_are_removed() {
-        let local = said(&["rev-parse", "--local-env-vars"]);
+        let local = stdout_of(&["rev-parse", "--local-env-vars"]);
         assert!(local.contains("GIT_DIR"), "{local}");
         let passed: Vec<&str> = local.lines().filter(|name| may_reach_git(name)).collect();
         assert_eq!(passed, [""; 0]);
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_slow_host_is_given_up() {
         for name in ["http.lowSpeedLimit", "http.lowSpeedTime"] {
-            let value = said(&["config", "--default", "0", "--type=int", name]);
+            let value = stdout_of(&["config", "--default", "0", "--type=int", name]);
             assert!(value.trim().parse::<u64>().unwrap() > 0, "{name} is {value}");
         }
     }

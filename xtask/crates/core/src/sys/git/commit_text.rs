@@ -42,7 +42,7 @@ pub(in crate::sys) fn read(git: impl FnOnce() -> Run, commit: &Commit<'_>) -> Re
 
 /// Returns the three fields converted to UTF-8; git leaves bytes of an unknown charset as they are.
 fn converted(git: Run, commit: &Commit<'_>) -> Result<Option<[Vec<u8>; 3]>> {
-    let said = git
+    let stdout = git
         .args([
             "log",
             "-1",
@@ -53,6 +53,6 @@ fn converted(git: Run, commit: &Commit<'_>) -> Result<Option<[Vec<u8>; 3]>> {
         ])
         .arg(commit.id().to_string())
         .success()?;
-    let mut fields = said.splitn(3, |byte| *byte == 0).map(<[u8]>::to_vec);
+    let mut fields = stdout.splitn(3, |byte| *byte == 0).map(<[u8]>::to_vec);
     Ok(fields.next().and_then(|name| Some([name, fields.next()?, fields.next()?])))
 }

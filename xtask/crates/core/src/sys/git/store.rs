@@ -13,7 +13,7 @@ use super::ids::{object_id, object_type, oid};
 use super::tree_object;
 use crate::error::{Error, Result};
 use crate::sys::machine::disk;
-use crate::sys::machine::ours;
+use crate::sys::machine::owned;
 
 /// Ref of the fetched commit in the quarantine repository.
 pub(in crate::sys) const INCOMING: &str = "refs/espalier/incoming";
@@ -211,7 +211,7 @@ impl Store {
         disk::create_folder(&to)?;
         let mut files = disk::files_below(from)?;
         files.sort_by_key(|file| file.extension().is_some_and(|extension| extension == "idx"));
-        files.iter().try_for_each(|file| ours::rename(&from.join(file), &to.join(file)))
+        files.iter().try_for_each(|file| owned::rename(&from.join(file), &to.join(file)))
     }
 
     /// Merges the list of commits whose parents were left out on purpose; without it git reports them as corrupt. A

@@ -30,8 +30,8 @@ pub const FREE_SOME: &str =
 
 /// Returns `error`, or "the disk of `folder` is full" if that is its cause.
 pub fn blame_full_disk(folder: &Path, error: Error) -> Error {
-    let said = std::iter::once(&error.what).chain(&error.details).any(|text| says_full(text));
-    if error.kind != crate::error::Kind::Environment || !(said || is_full(folder)) {
+    let is_reported = std::iter::once(&error.what).chain(&error.details).any(|text| says_full(text));
+    if error.kind != crate::error::Kind::Environment || !(is_reported || is_full(folder)) {
         return error;
     }
     let full = Error::environment(format!("the disk of `{}` is full", folder.display())).hint(FREE_SOME);
@@ -361,10 +361,11 @@ mod tests {
     #[test]
     fn a_full_disk_is_recognised_in_the_words_of_other_programs() {
         let folder = tempfile::tempdir().unwrap();
-        for said in ["npm says: code ENOSPC", "pip says: [Errno 28] No space left on device"] {
-            let error = blame_full_disk(folder.path(), Error::environment("`npm pack` failed").detail(said));
+        for message in ["npm failed: code ENOSPC", "pip failed: [Errno 28] No space left on device"] {
+            let error =
+                blame_full_disk(folder.path(), Error::environment("`npm pack` failed").detail(message));
             assert!(error.what.starts_with("the disk of `") && error.what.ends_with("` is full"), "{error}");
-            assert!(error.to_string().contains(said), "{error}");
+            assert!(error.to_string().contains(message), "{error}");
         }
         let other =
             blame_full_disk(folder.path(), Error::environment("`npm pack` failed").detail("code E404"));

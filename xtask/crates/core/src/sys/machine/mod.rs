@@ -7,7 +7,7 @@ pub(crate) mod inherited_lock;
 pub mod load;
 pub mod memory;
 pub mod native_path;
-pub mod ours;
+pub mod owned;
 pub mod process;
 pub mod processor_time;
 pub mod running;

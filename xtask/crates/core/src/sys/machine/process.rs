@@ -43,7 +43,7 @@ pub struct Ended {
     /// Time limit.
     pub limit: Duration,
     /// Output of both streams, line by line.
-    pub said: String,
+    pub output: String,
 }
 
 impl Ended {
@@ -218,7 +218,7 @@ impl Run {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.spawn()?;
         let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
-        let (said, stdout) = std::thread::scope(|threads| {
+        let (stderr, stdout) = std::thread::scope(|threads| {
             let errors = threads.spawn(|| read_at_most(stderr, limit));
             // It may exit before reading all of it: its exit status tells why.
             threads.spawn(|| stdin.map(|mut stdin| stdin.write_all(input)));
@@ -233,7 +233,7 @@ impl Run {
         if stdout.len() > limit {
             return Err(Error::environment(format!("`{}` printed more than {limit} bytes", self.program)));
         }
-        Ok(Finished { status, stdout, stderr: espalier_series::lossy(&said).into_owned() })
+        Ok(Finished { status, stdout, stderr: espalier_series::lossy(&stderr).into_owned() })
     }
 
     /// Runs to completion while `reader` reads its standard output; an error of `reader` takes precedence over the
@@ -247,7 +247,7 @@ impl Run {
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.spawn()?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let (read, said) = std::thread::scope(|threads| {
+        let (read, stderr) = std::thread::scope(|threads| {
             let errors = threads.spawn(|| read_at_most(stderr, WORDS_LIMIT));
             let read = stdout.map(|mut stdout| {
                 let read = reader(&mut stdout);
@@ -259,7 +259,7 @@ impl Run {
         });
         let status = child.wait().map_err(|error| self.not_started(&error))?;
         match read {
-            Some(Ok(_)) if !status.success() => Err(failed(&words, status, &espalier_series::lossy(&said))),
+            Some(Ok(_)) if !status.success() => Err(failed(&words, status, &espalier_series::lossy(&stderr))),
             Some(read) => read,
             None => Err(Error::environment(format!("`{words}` has no output"))),
         }
@@ -295,16 +295,16 @@ impl Run {
     /// Runs to completion, or kills it after `limit`.
     pub fn finish_within(self, limit: Duration) -> Result<Ended> {
         let begin = Instant::now();
-        let (mut said, mut killed) = (String::new(), false);
+        let (mut output, mut killed) = (String::new(), false);
         let status = self.watch(|seen| {
             if let Seen::Line(line) = seen {
-                said.push_str(line);
-                said.push('\n');
+                output.push_str(line);
+                output.push('\n');
             }
             killed = begin.elapsed() > limit;
             if killed { Watch::Kill } else { Watch::GoOn }
         })?;
-        Ok(Ended { status: (!killed).then_some(status), limit, said })
+        Ok(Ended { status: (!killed).then_some(status), limit, output })
     }
 
     /// Starts it with its output redirected to `log`; it is killed when the value is dropped.
@@ -421,18 +421,18 @@ impl Drop for Started {
 }
 
 /// Returns the error for a program that failed: its command line and the end of its output.
-pub fn failed(words: &str, status: ExitStatus, said: &str) -> Error {
-    failed_so(words, &ending(status), said)
+pub fn failed(words: &str, status: ExitStatus, output: &str) -> Error {
+    failed_so(words, &ending(status), output)
 }
 
 /// As [`failed`], for an ending that is already described in words.
-pub fn failed_so(words: &str, how: &str, said: &str) -> Error {
-    Error::environment(format!("`{words}` failed: {how}")).detail(last_words(said))
+pub fn failed_so(words: &str, how: &str, output: &str) -> Error {
+    Error::environment(format!("`{words}` failed: {how}")).detail(last_words(output))
 }
 
 /// Returns the end of a program's output.
-pub fn last_words(said: &str) -> String {
-    let tail: Vec<&str> = said.lines().rev().filter(|line| !line.trim().is_empty()).take(12).collect();
+pub fn last_words(output: &str) -> String {
+    let tail: Vec<&str> = output.lines().rev().filter(|line| !line.trim().is_empty()).take(12).collect();
     tail.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 

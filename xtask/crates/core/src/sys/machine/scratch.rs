@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::{disk, ours};
+use super::{disk, owned};
 use crate::config::layout::Layout;
 
 /// The variable that names this folder.
@@ -36,7 +36,7 @@ fn is_wanted(bytes: u64) -> bool {
 
 fn marked(layout: &Layout) -> Option<TempDir> {
     let folder = disk::scratch_folder(Path::new(IN_MEMORY), &name_of(layout)).ok()?;
-    ours::claim_scratch(folder.path()).ok().map(|()| folder)
+    owned::claim_scratch(folder.path()).ok().map(|()| folder)
 }
 
 /// Removes the folders in memory of this project's killed runs. The caller holds the run lock.
@@ -46,7 +46,7 @@ pub fn sweep(layout: &Layout) {
         |folder: &Path| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
     for folder in disk::folders_in(Path::new(IN_MEMORY)).iter().filter(|folder| is_of_project(folder)) {
         // Every user may write there: a folder of another user is skipped.
-        let _ = ours::remove_folder(folder);
+        let _ = owned::remove_folder(folder);
     }
 }
 

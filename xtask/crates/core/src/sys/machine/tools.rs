@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::disk;
-use super::ours;
+use super::owned;
 use super::process::{self, Run};
 use super::watched::Download;
 use crate::config::layout::Layout;
@@ -98,10 +98,10 @@ fn install(tool: &Tool, layout: &Layout, folder: &Path, ui: &Ui) -> Result<()> {
 /// Moves a tool that was unpacked to `installed` into its `folder`.
 pub fn put_in_place(layout: &Layout, installed: &Path, folder: &Path) -> Result<()> {
     // This may be the first command in the project, run before any that takes the run lock and claims the folder.
-    ours::claim(layout)?;
+    owned::claim(layout)?;
     disk::create_folder(&layout.tools())?;
-    ours::remove_folder(folder)?;
-    ours::rename(installed, folder)
+    owned::remove_folder(folder)?;
+    owned::rename(installed, folder)
 }
 
 /// Returns the folder of the Python packages that a file lists with exact versions and hashes, installed first if
@@ -189,11 +189,11 @@ impl Install<'_> {
         let run = pip(self.scratch).args(any_python);
         let run = run.arg("--target").arg(self.to).arg("--requirement").arg(self.requirements);
         let words = run.words();
-        let mut said = Vec::new();
+        let mut lines = Vec::new();
         let progress = &mut ui.progress(self.name, None, Unit::Bytes);
         let speech = |line: &str| Some(line.to_string());
         let pip = Download { program: "pip", folder: self.scratch, patience: PIP_PATIENCE, progress, speech };
-        let status = pip.run(run, &mut said).map_err(|error| match error.hints.is_empty() {
+        let status = pip.run(run, &mut lines).map_err(|error| match error.hints.is_empty() {
             true => error.hint(hint.clone()),
             // Without Python, the hint on how to install it is enough.
             false => error,
@@ -201,10 +201,10 @@ impl Install<'_> {
         if status.success() {
             return Ok(());
         }
-        let said = said.join("\n");
-        let failed = process::failed(&words, status, &said).hint(hint);
+        let output = lines.join("\n");
+        let failed = process::failed(&words, status, &output).hint(hint);
         // A file other than the pinned one is not a network problem: a retry would not help.
-        Err(if said.contains(DIGEST_MISMATCH) { Error { kind: Kind::No, ..failed } } else { failed })
+        Err(if output.contains(DIGEST_MISMATCH) { Error { kind: Kind::No, ..failed } } else { failed })
     }
 }
 

@@ -30,19 +30,19 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 const HOPELESS: Duration = Duration::from_secs(10);
 
 impl Download<'_> {
-    /// Runs the program to completion, without the locks of this run, and appends its output to `said`.
+    /// Runs the program to completion, without the locks of this run, and appends its output to `log`.
     ///
     /// # Errors
     ///
     /// The program could not be started, or was killed for lack of progress; the error shows its last output.
-    pub fn run(self, run: Run, said: &mut Vec<String>) -> Result<ExitStatus> {
+    pub fn run(self, run: Run, log: &mut Vec<String>) -> Result<ExitStatus> {
         let mut activity = LastActivity { last: Instant::now(), size: 0 };
         let mut given_up = false;
         let status = run.without_locks().watch(|seen| {
             match seen {
                 Seen::Line(line) => {
                     activity.record();
-                    said.extend((self.speech)(line));
+                    log.extend((self.speech)(line));
                 }
                 Seen::Tick => {
                     let size = disk::size_below(self.folder);
@@ -59,7 +59,7 @@ impl Download<'_> {
         }
         let silent = activity.last.elapsed().as_secs();
         let what = format!("{} made no progress for {silent} seconds", self.program);
-        Err(Error::environment(what).detail(process::last_words(&said.join("\n"))))
+        Err(Error::environment(what).detail(process::last_words(&log.join("\n"))))
     }
 }
 
@@ -84,21 +84,21 @@ impl LastActivity {
 }
 
 /// Returns an error with the program's own message unless it succeeded.
-pub fn succeeded(program: &str, words: &str, status: ExitStatus, said: &[String]) -> Result<()> {
+pub fn succeeded(program: &str, words: &str, status: ExitStatus, log: &[String]) -> Result<()> {
     if status.success() {
         return Ok(());
     }
-    Err(with_words(program, process::failed(words, status, ""), said))
+    Err(with_words(program, process::failed(words, status, ""), log))
 }
 
 /// Maximum number of lines shown besides the one with the reason.
 const OTHERS_SHOWN: usize = 8;
 
 /// The program's own output is more useful than its exit code: first the line with the reason, then the others.
-fn with_words(program: &str, error: Error, said: &[String]) -> Error {
-    let lines: Vec<&str> = said.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+fn with_words(program: &str, error: Error, log: &[String]) -> Error {
+    let lines: Vec<&str> = log.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
     let Some(reason) = reason_in(&lines) else { return error };
-    let mut reported = Error::environment(format!("{program} says: {}", without_mark(reason)));
+    let mut reported = Error::environment(format!("{program} failed: {}", without_mark(reason)));
     let mut others: Vec<&str> = Vec::new();
     for line in lines.into_iter().map(without_mark) {
         if line != without_mark(reason) && line != CONSEQUENCE && !others.contains(&line) {
@@ -108,7 +108,7 @@ fn with_words(program: &str, error: Error, said: &[String]) -> Error {
     // One detail per line, because each detail is indented when shown.
     reported.details = others.iter().take(OTHERS_SHOWN).map(|line| (*line).to_string()).collect();
     reported.hints = error.hints;
-    reported.hints.extend(way_to_trust(said.iter().map(String::as_str)));
+    reported.hints.extend(way_to_trust(log.iter().map(String::as_str)));
     reported
 }
 
@@ -134,8 +134,8 @@ fn without_mark(line: &str) -> &str {
 }
 
 /// Returns git's own remedy if it refuses to read a repository owned by another user.
-pub fn way_to_trust<'a>(mut said: impl Iterator<Item = &'a str>) -> Option<String> {
-    said.find(|line| line.contains("safe.directory")).map(|line| line.trim().to_string())
+pub fn way_to_trust<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<String> {
+    lines.find(|line| line.contains("safe.directory")).map(|line| line.trim().to_string())
 }
 
 #[cfg(test)]
@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn the_line_that_tells_why_comes_first() {
-        let reported = |said: &[&str]| {
-            let said: Vec<String> = said.iter().map(|line| (*line).to_string()).collect();
-            with_words("git", Error::environment("exit code 128"), &said).to_string()
+        let reported = |lines: &[&str]| {
+            let log: Vec<String> = lines.iter().map(|line| (*line).to_string()).collect();
+            with_words("git", Error::environment("exit code 128"), &log).to_string()
         };
         assert_eq!(
             reported(&[
@@ -165,7 +165,7 @@ mod tests {
                 "remote: fatal: unable to read 1",
                 "fatal: early EOF"
             ]),
-            "error: git says: unable to read 1\n  remote: Enumerating objects: 11, done.\n  early EOF"
+            "error: git failed: unable to read 1\n  remote: Enumerating objects: 11, done.\n  early EOF"
         );
         assert_eq!(
             reported(&[
@@ -173,13 +173,13 @@ mod tests {
                 "fatal: Could not read from remote repository.",
                 ""
             ]),
-            "error: git says: Could not read from remote repository.\n  ssh: connect to host x: refused"
+            "error: git failed: Could not read from remote repository.\n  ssh: connect to host x: refused"
         );
         assert_eq!(
             reported(&["code ENOSPC", "nospc ENOSPC: no space left on device, write"]),
-            "error: git says: nospc ENOSPC: no space left on device, write\n  code ENOSPC"
+            "error: git failed: nospc ENOSPC: no space left on device, write\n  code ENOSPC"
         );
-        assert_eq!(reported(&["plain", "words"]), "error: git says: plain\n  words");
+        assert_eq!(reported(&["plain", "words"]), "error: git failed: plain\n  words");
         assert_eq!(reported(&[" "]), "error: exit code 128");
     }
 

@@ -107,8 +107,8 @@ const CUT_OFF: [i32; 7] = [16, 18, 28, 52, 55, 56, 92];
 
 fn nothing(finished: &Finished, token: &Secret) -> Result<Answer> {
     let code = finished.status.code().unwrap_or(-1);
-    let said = token.hide_in(finished.stderr.trim());
-    let why = said.lines().last().unwrap_or("curl was killed").chars().take(300).collect::<String>();
+    let stderr = token.hide_in(finished.stderr.trim());
+    let why = stderr.lines().last().unwrap_or("curl was killed").chars().take(300).collect::<String>();
     if NOT_SENT.contains(&code) || CUT_OFF.contains(&code) {
         return Ok(Answer::Nothing { why, maybe_arrived: CUT_OFF.contains(&code) });
     }

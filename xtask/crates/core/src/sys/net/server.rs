@@ -266,8 +266,8 @@ const NO_FOLDER: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
 
 /// Returns the last lines of a server's log.
 pub fn last_words(log: &Path) -> String {
-    let said = disk::read_text(log).unwrap_or_default();
-    let last: Vec<&str> = said.lines().rev().take(5).collect();
+    let text = disk::read_text(log).unwrap_or_default();
+    let last: Vec<&str> = text.lines().rev().take(5).collect();
     last.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
@@ -341,8 +341,8 @@ mod tests {
             [(fake(), NO_FOLDER), (fake().env("XDG_CONFIG_HOME", "/of/a/check"), "/of/a/check")]
         {
             let server = Server::start(run, &log).unwrap();
-            let said = server.log_text().unwrap();
-            assert!(said.contains(&format!("config: {config}, {NO_FOLDER}, {NO_FOLDER}.")), "{said}");
+            let text = server.log_text().unwrap();
+            assert!(text.contains(&format!("config: {config}, {NO_FOLDER}, {NO_FOLDER}.")), "{text}");
         }
     }
 

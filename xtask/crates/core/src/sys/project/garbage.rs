@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use crate::config::layout::{Layout, UNDO};
 use crate::error::Result;
 use crate::plan::gc::{GeneratedFile, LEFTOVERS, LISTED, TOOLCHAINS, is_replaced_edit};
-use crate::sys::machine::{disk, ours};
+use crate::sys::machine::{disk, owned};
 use crate::sys::project::long_stage;
 
 /// Returns every entry in these folders that may be removed; a link to elsewhere, or an unknown name, is not ours.
@@ -37,20 +37,20 @@ pub fn remove(layout: &Layout, found: &GeneratedFile) -> Result<()> {
         _ => layout.scratch(),
     };
     if path == scratch {
-        return ours::remove_folder(&path);
+        return owned::remove_folder(&path);
     }
     if path.is_file() {
-        ours::demand(&path)?;
+        owned::demand(&path)?;
         return disk::remove_file(&path);
     }
     let aside = disk::scratch_folder(&scratch, "gc")?;
-    ours::rename(&path, &aside.path().join("gone"))?;
+    owned::rename(&path, &aside.path().join("gone"))?;
     if found.folder == "trees" {
         for extension in ["index", "tree", "pending"] {
             disk::remove_file(&path.with_extension(extension))?;
         }
     }
-    ours::remove_folder(aside.path())
+    owned::remove_folder(aside.path())
 }
 
 /// Returns the folder of an operation in progress that borrows the store's objects without a ref in the store; `None`
@@ -84,7 +84,7 @@ fn found(parent: &Path, folder: &str, name: &str) -> Option<GeneratedFile> {
     let bytes = if meta.is_dir() { disk::size_below(&path) } else { meta.len() };
     let found =
         || GeneratedFile { folder: folder.into(), name: name.into(), bytes, idle_days: idle_days(&path) };
-    (!meta.is_symlink() && ours::is_ours(&path)).then(found)
+    (!meta.is_symlink() && owned::is_ours(&path)).then(found)
 }
 
 fn names_in(folder: &Path) -> Vec<String> {

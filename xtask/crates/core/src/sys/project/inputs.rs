@@ -10,7 +10,7 @@ use crate::config::overlay::OverlayFile;
 use crate::config::paths;
 use crate::config::pins::Variant;
 use crate::error::{Error, Result};
-use crate::sys::machine::{disk, ours};
+use crate::sys::machine::{disk, owned};
 
 /// One patch file on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,7 +189,7 @@ fn read_overlay(layout: &Layout, folder: &str) -> Result<Vec<OverlayFile>> {
 /// shipped.
 fn read_own(layout: &Layout, path: &Path, name: &str) -> Result<Vec<u8>> {
     let is_inside = path.canonicalize().is_ok_and(|real| real.starts_with(layout.root()));
-    if is_inside || ours::is_ours(path) {
+    if is_inside || owned::is_ours(path) {
         return disk::read(path);
     }
     Err(Error::usage(format!("`{name}` is, or is reached through, a link that leads out of the project"))

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::layout::Layout;
 use crate::error::Result;
-use crate::sys::machine::{disk, ours};
+use crate::sys::machine::{disk, owned};
 
 /// The ownership of a folder by this process, until dropped. The owner removes the folder before that.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub fn create(layout: &Layout) -> Result<(PathBuf, Ownership)> {
 /// Removes every folder that belongs to no process. The caller holds the run lock.
 pub fn sweep(layout: &Layout) -> Result<()> {
     let stages = layout.stages();
-    ours::sweep(&stages, |name| !is_held(&stages.join(lock_name(name))))
+    owned::sweep(&stages, |name| !is_held(&stages.join(lock_name(name))))
 }
 
 /// Returns a folder that belongs to a process; `None` if there is none.

@@ -16,7 +16,7 @@ use crate::config::layout::{Layout, UNDO};
 use crate::error::{Error, Kind, Result};
 use crate::next_command::quoted;
 use crate::plan::pending::{Finish, Pending, PendingRef};
-use crate::sys::machine::{disk, ours};
+use crate::sys::machine::{disk, owned};
 use crate::sys::work_trees::edit_repo::EditRepo;
 use crate::ui::Ui;
 
@@ -24,7 +24,7 @@ use crate::ui::Ui;
 pub(super) fn commit(layout: &Layout, stage: &Path, pending: &Pending) -> Result<()> {
     refuse_changed(layout, stage, pending)?;
     let pending = record::write(layout, stage, pending)?;
-    ours::rename(stage, &layout.pending())?;
+    owned::rename(stage, &layout.pending())?;
     finish(layout, &pending)
 }
 
@@ -33,7 +33,7 @@ pub(super) fn commit_with(layout: &Layout, stage: &Path, pending: &Pending, last
     refuse_changed(layout, stage, pending)?;
     let pending = record::write(layout, stage, pending)?;
     let both = record::join(layout, stage, last, &pending)?;
-    ours::rename(stage, &layout.pending())?;
+    owned::rename(stage, &layout.pending())?;
     finish(layout, &both)
 }
 
@@ -60,7 +60,7 @@ pub(super) fn finish_interrupted(layout: &Layout, ui: &Ui) -> Result<()> {
     for path in pending.files.iter().map(|file| layout.root().join(&file.path)) {
         // A run that was killed while writing here left its temporary file.
         let folder = path.parent().unwrap_or(layout.root());
-        ours::sweep_temporary(folder)?;
+        owned::sweep_temporary(folder)?;
     }
     // Every file is checked before the first is written: a change that cannot be finished is not begun.
     let changed = changed_meanwhile(layout, &pending)?;
@@ -88,7 +88,7 @@ fn finish(layout: &Layout, pending: &Pending) -> Result<()> {
         repo.map_or(Ok(()), |repo| repo.offer_message(&layout.scratch(), None))?;
     }
     for path in &pending.remove_folders {
-        ours::remove_folder(&layout.generated().join(path))?;
+        owned::remove_folder(&layout.generated().join(path))?;
     }
     put_away(layout, pending)
 }
@@ -98,12 +98,12 @@ fn finish(layout: &Layout, pending: &Pending) -> Result<()> {
 fn put_away(layout: &Layout, pending: &Pending) -> Result<()> {
     let away = disk::scratch_folder(&layout.scratch(), "finished")?;
     if pending.changes().next().is_none() {
-        return ours::rename(&layout.pending(), &away.path().join("finished"));
+        return owned::rename(&layout.pending(), &away.path().join("finished"));
     }
     if disk::exists(&layout.undo()) {
-        ours::rename(&layout.undo(), &away.path().join(UNDO))?;
+        owned::rename(&layout.undo(), &away.path().join(UNDO))?;
     }
-    ours::rename(&layout.pending(), &layout.undo())
+    owned::rename(&layout.pending(), &layout.undo())
 }
 
 /// The edit repository may have been removed since: then there is no ref to move.
@@ -196,7 +196,7 @@ mod tests {
             let pending = stage.pending("a test".to_string());
             let marker = serde_json::to_vec(&pending).unwrap();
             disk::write_atomically(&stage.layout().pins().with_file_name(MARKER), &marker).unwrap();
-            ours::rename(&project.layout.scratch().join("stage"), &project.layout.pending()).unwrap();
+            owned::rename(&project.layout.scratch().join("stage"), &project.layout.pending()).unwrap();
             project
         }
 

@@ -7,7 +7,7 @@ use crate::config::layout::Layout;
 use crate::config::models::{Model, is_unreachable};
 use crate::config::name::Name;
 use crate::error::{Error, Kind, Result};
-use crate::sys::machine::{disk, ours, tools};
+use crate::sys::machine::{disk, owned, tools};
 use crate::sys::project::run_lock;
 use crate::ui::Ui;
 
@@ -70,7 +70,7 @@ pub fn provide(name: &Name, model: &Model, layout: &Layout, offline: bool, ui: &
     }
 }
 
-/// Builds the model's folder in scratch space and renames it into place: a killed run leaves nothing that looks whole.
+/// Builds the model's folder in scratch space and renames it into place: a killed run leaves no partial model behind.
 fn fetch(name: &Name, model: &Model, layout: &Layout, ui: &Ui) -> Result<()> {
     let _lock = run_lock::take(layout, ui, run_lock::Access::Build)?;
     let megabytes = model.download_bytes() as f64 / 1e6;
@@ -99,8 +99,8 @@ fn fetch(name: &Name, model: &Model, layout: &Layout, ui: &Ui) -> Result<()> {
     keep_licence_files(&installed, &whole)?;
     let folder = layout.models().join(model.folder(name));
     disk::create_folder(&layout.models())?;
-    ours::remove_folder(&folder)?;
-    ours::rename(&whole, &folder)
+    owned::remove_folder(&folder)?;
+    owned::rename(&whole, &folder)
 }
 
 /// Writes the members one after the other to `file`, and refuses anything but the pinned digest.
@@ -111,7 +111,7 @@ fn join(name: &Name, model: &Model, installed: &Path, file: &Path) -> Result<()>
             .hint(format!("correct `members` of [models.{name}] in ci/models.toml")));
     }
     match &members[..] {
-        [one] => ours::rename(one, file)?,
+        [one] => owned::rename(one, file)?,
         parts => concatenate(parts, file)?,
     }
     let found = disk::sha256_of_file(file)?;

@@ -11,7 +11,7 @@ use crate::sys::machine::disk::{
     create_folder, exists, explain, files_below, files_in, folders_in, read, read_if_there, scratch_folder,
     sha256, write_atomically,
 };
-use crate::sys::machine::ours;
+use crate::sys::machine::owned;
 
 /// Returns the current folder.
 pub fn here() -> Result<PathBuf> {
@@ -43,7 +43,7 @@ pub fn generated_elsewhere(layout: &Layout) -> Result<Option<tempfile::TempDir>>
     }
     let elsewhere = scratch_folder(&std::env::temp_dir(), "espalier")?;
     let place = layout.generating_in(elsewhere.path().join("espalier"));
-    ours::claim(&place)?;
+    owned::claim(&place)?;
     if exists(&layout.store()) {
         read_store_from(&layout.store(), &place.store())?;
     }

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::next_command::quoted_bytes;
 use crate::sys::machine::inherited_lock::InheritedLock;
 use crate::sys::machine::running::is_running;
-use crate::sys::machine::{clock, disk, ours, scratch};
+use crate::sys::machine::{clock, disk, owned, scratch};
 use crate::ui::{self, Ui};
 
 /// The access that a command needs, which decides what may run beside it.
@@ -43,7 +43,7 @@ pub struct RunLock {
 /// Takes the locks of this project that `access` needs, and reports the run that it waits for. A run with exclusive
 /// access sweeps leftovers of a killed run, and finishes the change that it had committed to.
 pub fn take(layout: &Layout, ui: &Ui, access: Access) -> Result<RunLock> {
-    ours::claim(layout)?;
+    owned::claim(layout)?;
     if access == Access::Read {
         let project = take_at(&layout.project_lock(), ui, true)?;
         if !disk::exists(&layout.pending()) {
@@ -148,16 +148,16 @@ fn holder(path: &Path) -> String {
 /// Removes scratch and lock files, and stages without an owner. The caller holds the lock exclusively, so they belong
 /// to a run that was killed.
 fn sweep(layout: &Layout) -> Result<()> {
-    ours::remove_folder(&layout.scratch())?;
+    owned::remove_folder(&layout.scratch())?;
     long_stage::sweep(layout)?;
     scratch::sweep(layout);
     let trees = layout.generated().join("trees");
     // libgit2 writes refs and indices as `NAME.lock`, and refuses to if one already exists.
     for folder in [layout.store(), trees] {
-        ours::sweep(&folder, |name| name.ends_with(".lock"))?;
+        owned::sweep(&folder, |name| name.ends_with(".lock"))?;
     }
     git_dirs(layout).iter().try_for_each(|git_dir| sweep_refs(&git_dir.join("refs/espalier")))?;
-    written_folders(layout).iter().try_for_each(|folder| ours::sweep_temporary(folder))
+    written_folders(layout).iter().try_for_each(|folder| owned::sweep_temporary(folder))
 }
 
 /// Returns the object store, and the git folder of each edit repository.

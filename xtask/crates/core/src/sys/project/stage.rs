@@ -15,7 +15,7 @@ use crate::config::layout::Layout;
 use crate::config::name::Name;
 use crate::error::Result;
 use crate::plan::pending::{Pending, PendingFile, PendingRef};
-use crate::sys::machine::{disk, ours};
+use crate::sys::machine::{disk, owned};
 use crate::sys::work_trees::edit_repo::Marks;
 
 /// Digests by path, relative to the root.
@@ -60,7 +60,7 @@ impl Stage {
     }
 
     fn begin_in(layout: &Layout, folder: PathBuf) -> Result<Stage> {
-        ours::remove_folder(&folder)?;
+        owned::remove_folder(&folder)?;
         disk::create_folder(&folder)?;
         let mut stage = Stage {
             layout: layout.clone(),
@@ -138,7 +138,7 @@ impl Stage {
         let digest = |file: &PatchFile| (file.file.clone(), file.sha256.clone());
         self.before.extend(read.iter().map(digest));
         self.after.extend(new.iter().map(digest));
-        ours::remove_folder(&self.folder.join(folder))?;
+        owned::remove_folder(&self.folder.join(folder))?;
         disk::create_folder(&self.folder.join(folder))?;
         self.exact_folders.insert(folder.to_string());
         new.iter().try_for_each(|file| disk::write_atomically(&self.folder.join(&file.file), &file.bytes))
@@ -212,7 +212,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         // A later run sweeps what is left.
-        let _ = ours::remove_folder(&self.folder);
+        let _ = owned::remove_folder(&self.folder);
     }
 }
 

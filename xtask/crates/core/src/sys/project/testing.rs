@@ -5,7 +5,7 @@ use std::path::Path;
 use super::inputs::{PatchFile, read_folder};
 use super::stage::Stage;
 use crate::config::layout::Layout;
-use crate::sys::machine::{disk, ours};
+use crate::sys::machine::{disk, owned};
 
 /// A project in a temporary folder.
 pub(super) struct TestProject {
@@ -18,7 +18,7 @@ impl TestProject {
     pub(super) fn with(files: &[&str]) -> TestProject {
         let folder = tempfile::tempdir().unwrap();
         let project = TestProject { layout: Layout::new(folder.path()), _folder: folder };
-        ours::claim(&project.layout).unwrap();
+        owned::claim(&project.layout).unwrap();
         for file in files {
             let (path, text) = file.split_once('=').unwrap();
             project.write(path, text);

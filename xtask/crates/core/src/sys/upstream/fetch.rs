@@ -48,7 +48,7 @@ pub fn fetch_pin(store: &Store, layout: &Layout, pin: &Pin, offline: bool, ui: &
         Revision::Tag(tag) => Asked::Ref(format!("refs/tags/{tag}")),
         Revision::Commit(commit) => Asked::Commit(*commit),
     };
-    let wanted = Wanted {
+    let wanted = CommitRequest {
         upstream: &pin.upstream,
         name: pin.revision.to_string(),
         asked: vec![named, Asked::HeadWithTree(pin.tree)],
@@ -65,8 +65,8 @@ pub fn fetch_pin(store: &Store, layout: &Layout, pin: &Pin, offline: bool, ui: &
     }
 }
 
-/// A wanted commit.
-pub(super) struct Wanted<'a> {
+/// A wanted commit, and the requests for it.
+pub(super) struct CommitRequest<'a> {
     /// The upstream's name, for people.
     pub upstream: &'a str,
     /// Name for people; a mirror finds its releases by it.
@@ -112,7 +112,7 @@ impl Fetcher<'_> {
     pub(super) fn first_of<T>(
         self,
         sources: &[Source],
-        wanted: &Wanted<'_>,
+        wanted: &CommitRequest<'_>,
         adopt: impl Fn(&Arrival, &Source) -> Result<T>,
     ) -> std::result::Result<(String, T), Vec<Failure>> {
         let mut failures: Vec<Failure> = Vec::new();
@@ -137,7 +137,7 @@ impl Fetcher<'_> {
     fn try_source<T>(
         self,
         source: &Source,
-        wanted: &Wanted<'_>,
+        wanted: &CommitRequest<'_>,
         adopt: impl Fn(&Arrival, &Source) -> Result<T>,
     ) -> Result<T> {
         let scratch = disk::scratch_folder(&self.layout.scratch(), "fetch")?;
@@ -148,7 +148,7 @@ impl Fetcher<'_> {
             .map_err(|error| disk::blame_full_disk(scratch.path(), error))
     }
 
-    fn into_quarantine(self, scratch: &Path, source: &Source, wanted: &Wanted<'_>) -> Result<Arrival> {
+    fn into_quarantine(self, scratch: &Path, source: &Source, wanted: &CommitRequest<'_>) -> Result<Arrival> {
         let repo = scratch.join("quarantine.git");
         create_empty(&repo)?;
         let served = match source {

@@ -202,9 +202,9 @@ impl Remote {
     /// Runs one `git fetch` of `refspecs`; `name` is for people. If the remote cannot exclude what the tag has, or
     /// nothing is left because the commit is older than the tag, the commit is fetched without history.
     pub fn fetch(&self, repo: &Path, name: &str, refspecs: &[String], ui: &Ui) -> Result<()> {
-        let mut said = Vec::new();
-        let fetched = self.fetch_to(&self.depth, repo, name, refspecs, ui, &mut said);
-        let is_about_depth = said.iter().any(|line| line.contains("shallow"));
+        let mut log = Vec::new();
+        let fetched = self.fetch_to(&self.depth, repo, name, refspecs, ui, &mut log);
+        let is_about_depth = log.iter().any(|line| line.contains("shallow"));
         if fetched.is_ok() || !(is_about_depth && matches!(self.depth, Depth::Since(Some(_)))) {
             return fetched;
         }
@@ -218,7 +218,7 @@ impl Remote {
         name: &str,
         refspecs: &[String],
         ui: &Ui,
-        said: &mut Vec<String>,
+        log: &mut Vec<String>,
     ) -> Result<()> {
         let mut run =
             git(repo).args(["fetch", "--progress", "--no-tags", "--force", "--no-write-fetch-head"]);
@@ -236,12 +236,12 @@ impl Remote {
         let words = run.words();
         let progress = &mut ui.progress(&format!("{} {name}", self.url), None, Unit::Bytes);
         let git = Download { program: "git", folder: repo, patience: PATIENCE, progress, speech: git_words };
-        let status = git.run(run, said)?;
-        succeeded("git", &words, status, said).map_err(|error| match &self.kind {
-            _ if said.iter().any(|line| line.contains(OTHER_IDS)) => has_sha256_ids(&self.url),
-            Kind::Folder(folder) if said.iter().any(|line| line.contains(LAZY)) => is_partial(folder),
+        let status = git.run(run, log)?;
+        succeeded("git", &words, status, log).map_err(|error| match &self.kind {
+            _ if log.iter().any(|line| line.contains(OTHER_IDS)) => has_sha256_ids(&self.url),
+            Kind::Folder(folder) if log.iter().any(|line| line.contains(LAZY)) => is_partial(folder),
             Kind::Bundle if is_sha256_bundle(Path::new(&self.url)) => has_sha256_ids(&self.url),
-            Kind::Server => way_out(&self.url, said).into_iter().fold(error, Error::hint),
+            Kind::Server => way_out(&self.url, log).into_iter().fold(error, Error::hint),
             Kind::Bundle | Kind::Folder(_) => error,
         })
     }
@@ -284,9 +284,9 @@ fn git_words(line: &str) -> Option<String> {
 }
 
 /// Returns a hint for a server that served nothing; `None` if git's own message has to suffice.
-pub(in crate::sys) fn way_out(url: &str, said: &[String]) -> Option<String> {
-    let said = said.join("\n").to_ascii_lowercase();
-    let has = |words: &[&str]| words.iter().any(|words| said.contains(words));
+pub(in crate::sys) fn way_out(url: &str, log: &[String]) -> Option<String> {
+    let text = log.join("\n").to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|words| text.contains(words));
     let alone = format!("git ls-remote {}", quoted(url));
     // The server may close the connection after this, which is not a failure of its own.
     if has(&["couldn't find remote ref"]) {
@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     fn the_hint_depends_on_the_cause() {
-        let way = |said: &str| way_out("https://x.org/a b", &[said.to_string()]).unwrap_or_default();
+        let way = |line: &str| way_out("https://x.org/a b", &[line.to_string()]).unwrap_or_default();
         assert_eq!(
             way("fatal: unable to access: Could not resolve host: x.org"),
             "check the address, the network and the proxy, then try it alone: git ls-remote 'https://x.org/a b'"

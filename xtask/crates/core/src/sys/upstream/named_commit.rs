@@ -76,11 +76,11 @@ pub(in crate::sys) fn commit_in(git_dir: &Path, name: &str) -> Result<Option<Obj
         let what = format!("`{}` belongs to another user, and git refuses to read it", git_dir.display());
         return Err(Error::environment(what).hint(way_out));
     }
-    let said = lossy(&found.stdout);
-    if is_sha256(said.trim()) {
+    let stdout = lossy(&found.stdout);
+    if is_sha256(stdout.trim()) {
         return Err(has_sha256_ids(&git_dir.display().to_string()));
     }
-    Ok(said.trim().parse().ok().filter(|_| found.status.success()))
+    Ok(stdout.trim().parse().ok().filter(|_| found.status.success()))
 }
 
 /// Whether `id` is one of a repository with `extensions.objectFormat = sha256`.

@@ -6,7 +6,7 @@
 
 use espalier_series::ObjectId;
 
-use super::fetch::{Arrival, Failure, Fetcher, Wanted, warn_of};
+use super::fetch::{Arrival, CommitRequest, Failure, Fetcher, warn_of};
 use super::fetch_git::{Asked, Depth, Served, is_cut_off};
 use super::short_id;
 use crate::config::pins::{Pin, Revision, Source, TagName, Verification};
@@ -59,7 +59,7 @@ pub fn resolve(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Result<Tip> {
         Some(from) => vec![named_source(from)?],
         None => ask.pin.sources.clone(),
     };
-    let wanted = Wanted {
+    let wanted = CommitRequest {
         upstream: &ask.pin.upstream,
         name: reference.release().to_string(),
         asked: vec![Asked::Reference(reference.clone())],

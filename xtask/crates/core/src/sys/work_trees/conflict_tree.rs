@@ -13,7 +13,7 @@ use crate::sys::git::command::git;
 use crate::sys::git::ids::{object_id, oid};
 use crate::sys::machine::disk;
 use crate::sys::machine::native_path::to_path;
-use crate::sys::machine::ours;
+use crate::sys::machine::owned;
 
 /// One path with a conflict to resolve.
 pub struct ConflictedFile {
@@ -31,13 +31,13 @@ pub struct ConflictedFile {
 /// puts `files` in conflict. The previous content of the work tree is overwritten.
 pub fn prepare(repo: &RebaseRepo, head: ObjectId, tree: ObjectId, files: &[ConflictedFile]) -> Result<()> {
     // Left by a run that was killed in this function; we hold the run lock.
-    ours::sweep(&repo.git_dir(), |name| name.ends_with(".lock"))?;
+    owned::sweep(&repo.git_dir(), |name| name.ends_with(".lock"))?;
     in_work(repo, &["checkout", "--quiet", "--force", "--detach", &head.to_string()])?;
     in_work(repo, &["read-tree", "--reset", "-u", &tree.to_string()])?;
     for file in files {
         if let Some(text) = file.text.as_ref().filter(|_| stays_inside(repo.work(), &file.path)) {
             let path = repo.work().join(native(&file.path));
-            path.parent().map_or(Ok(()), ours::sweep_temporary)?;
+            path.parent().map_or(Ok(()), owned::sweep_temporary)?;
             disk::write_atomically(&path, text)?;
             if file.is_executable {
                 disk::make_executable(&path)?;

@@ -16,8 +16,8 @@ use crate::sys::machine::native_path::{to_bytes, to_path};
 /// Returns files that differ from the index although their flags there say that they need not be compared:
 /// `skip-worktree` and `assume-unchanged`.
 pub fn flagged_files(repo: &EditRepo) -> Result<Vec<String>> {
-    let said = repo.git().args(["ls-files", "-v", "--stage", "-z"]).success()?;
-    let entries = said.split(|byte| *byte == 0).filter_map(IndexEntry::parse);
+    let stdout = repo.git().args(["ls-files", "-v", "--stage", "-z"]).success()?;
+    let entries = stdout.split(|byte| *byte == 0).filter_map(IndexEntry::parse);
     let changed = entries.filter(|entry| entry.is_flagged() && entry.is_changed_in(repo.folder()));
     Ok(changed.map(|entry| lossy(entry.path).into_owned()).collect())
 }
@@ -25,13 +25,13 @@ pub fn flagged_files(repo: &EditRepo) -> Result<Vec<String>> {
 /// Returns untracked files that no `.gitignore` in the tree ignores, whatever `.git/info/exclude` and the setting
 /// `core.excludesFile` say; the links to the overlay's files do not count.
 pub fn untracked_files(repo: &EditRepo) -> Result<Vec<String>> {
-    let said =
+    let stdout =
         repo.git().args(["ls-files", "--others", "-z", "--exclude-per-directory=.gitignore"]).success()?;
     let linked = disk::read_if_there(&repo.git_dir().join(LINKED))?.unwrap_or_default();
     // Where the system has no links for every user, there are copies.
     let is_link = |path: &[u8]| cfg!(not(unix)) || repo.folder().join(to_path(path)).is_symlink();
     let is_ours = |path: &[u8]| linked.split(|byte| *byte == b'\n').any(|line| line == path) && is_link(path);
-    let paths = said.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+    let paths = stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty());
     Ok(paths.filter(|path| !is_ours(path)).map(|path| lossy(path).into_owned()).collect())
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::sys::git::command::{convert_nothing, git};
 use crate::sys::git::store::{Store, write_failed};
 use crate::sys::machine::disk;
-use crate::sys::machine::ours;
+use crate::sys::machine::owned;
 
 /// The destination of an edit repository. It is as deep below the generated folder as a folder in `scratch`, so that
 /// the relative path to the store is the same before and after the rename.
@@ -101,7 +101,7 @@ fn move_into_place(aside: tempfile::TempDir, place: &EditPlace<'_>) -> Result<()
 
 fn rename(from: &Path, to: &Path) -> Result<()> {
     to.parent().map_or(Ok(()), disk::create_folder)?;
-    ours::rename(from, to)
+    owned::rename(from, to)
 }
 
 #[cfg(test)]

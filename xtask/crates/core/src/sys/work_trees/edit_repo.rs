@@ -15,7 +15,7 @@ use crate::sys::git::commit_text::{self, CommitText};
 use crate::sys::git::ids::{object_id, oid};
 use crate::sys::git::made_objects::write_made;
 use crate::sys::git::store::Store;
-use crate::sys::machine::{disk, ours};
+use crate::sys::machine::{disk, owned};
 
 /// Our refs: the commits that this tool created, and the boundaries between the pin, the parents' series and the
 /// variant's own.
@@ -280,13 +280,13 @@ impl EditRepo {
     /// has not hidden them from git: see [`super::edit_hidden`]. Runs git, which reads every format of its index.
     pub fn changed_files(&self) -> Result<Vec<String>> {
         keep_out(&self.git_dir())?;
-        let said = self
+        let stdout = self
             .git()
             .args(COMPARE_FULLY.iter().flat_map(|setting| ["-c", *setting]))
             .args(["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"])
             .arg("--ignore-submodules=none")
             .success()?;
-        let lines = said.split(|byte| *byte == 0).filter(|line| line.len() > 3);
+        let lines = stdout.split(|byte| *byte == 0).filter(|line| line.len() > 3);
         Ok(lines.map(|line| espalier_series::lossy(&line[3..]).into_owned()).collect())
     }
 
@@ -334,7 +334,7 @@ impl EditRepo {
             let aside = disk::scratch_folder(scratch, "offer")?;
             let whole = aside.path().join(OFFERED);
             disk::write_atomically(&whole, message.as_bytes())?;
-            ours::rename(&whole, &path)?;
+            owned::rename(&whole, &path)?;
             let value = format!(".git/{OFFERED}");
             return self.change_settings(scratch, |config| config.set_str("commit.template", &value));
         }
@@ -362,7 +362,7 @@ impl EditRepo {
         disk::write_atomically(&copy, &disk::read(&settings)?)?;
         let changed = git2::Config::open(&copy).and_then(|mut config| change(&mut config));
         changed.map_err(|error| crate::sys::git::store::write_failed(&error))?;
-        ours::rename(&copy, &settings)
+        owned::rename(&copy, &settings)
     }
 
     /// Returns a `git` command on this repository, in its work tree: in a folder of it, git would list only that one.

@@ -30,7 +30,7 @@ pub struct ForkPlace {
 
 /// A commit of the fork, and the request that fetches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct ForkCommitRequest {
     /// The name that the user gave.
     pub name: String,
     /// A full ref name or the commit's id.
@@ -82,9 +82,9 @@ impl ForkPlace {
 
     /// Resolves `name` there: a tag, a branch, `HEAD`, an id; in a repository on this machine also with steps back,
     /// or an abbreviated id.
-    pub fn find(&self, name: &str) -> Result<Named> {
+    pub fn find(&self, name: &str) -> Result<ForkCommitRequest> {
         let reference = Reference::parse(name)?;
-        let named = |wanted: String| Named { name: name.to_string(), wanted };
+        let named = |wanted: String| ForkCommitRequest { name: name.to_string(), wanted };
         let found = match self.path.as_deref().filter(|path| path.is_dir()) {
             Some(folder) => commit_in(&git_dir_of(folder), name)?.map(|id| id.to_string()),
             None => {
@@ -114,7 +114,7 @@ impl ForkPlace {
     pub fn fetch(
         &self,
         repo: &ImportRepo,
-        commits: &[&Named],
+        commits: &[&ForkCommitRequest],
         history: History,
         ui: &Ui,
     ) -> Result<Vec<ObjectId>> {
@@ -130,7 +130,7 @@ impl ForkPlace {
             Some(path) => Remote::bundle(path),
         };
         remote.fetch(repo.git_dir(), &names.join(" "), &wanted, ui)?;
-        let read = |(at, named): (usize, &&Named)| {
+        let read = |(at, named): (usize, &&ForkCommitRequest)| {
             let found = repo.repository().find_reference(&to(at)).and_then(|found| found.peel_to_commit());
             found.map(|commit| object_id(commit.id())).map_err(|_| {
                 Error::environment(format!("`{}` sent no commit for `{}`", self.from, named.name))
@@ -160,11 +160,11 @@ fn refs_of(from: &str) -> Result<BTreeMap<String, ObjectId>> {
     let errors: Vec<String> = found.stderr.lines().map(str::to_string).collect();
     succeeded("git", &words, found.status, &errors)
         .map_err(|error| way_out(from, &errors).into_iter().fold(error, Error::hint))?;
-    let said = lossy(&found.stdout);
-    if said.lines().filter_map(|line| line.split('\t').next()).any(is_sha256) {
+    let stdout = lossy(&found.stdout);
+    if stdout.lines().filter_map(|line| line.split('\t').next()).any(is_sha256) {
         return Err(has_sha256_ids(from));
     }
-    Ok(said.lines().filter_map(read_ref).collect())
+    Ok(stdout.lines().filter_map(read_ref).collect())
 }
 
 /// git lists the target of a tag after the tag, so the target is the entry that remains in a map.

@@ -186,8 +186,8 @@ impl<'a> Fork<'a> {
     }
 }
 
-fn read_id(said: &[u8]) -> Option<ObjectId> {
-    espalier_series::lossy(said).lines().next()?.trim().parse().ok()
+fn read_id(stdout: &[u8]) -> Option<ObjectId> {
+    espalier_series::lossy(stdout).lines().next()?.trim().parse().ok()
 }
 
 /// Returns the author line of a commit. Characters that would end a field are dropped; an empty name is replaced by

@@ -32,7 +32,7 @@ pub struct ReadMail {
 }
 
 /// Maximum length of git's output, in bytes.
-const SAID_LIMIT: usize = 64 << 20;
+const OUTPUT_LIMIT: usize = 64 << 20;
 
 /// A file that contains mails.
 #[derive(Clone, Copy, Debug)]
@@ -82,8 +82,9 @@ fn read_mail(repo: &ImportRepo, mail: &Path, file: MailFile<'_>, scratch: &TempD
         return Err(Error::usage(format!("git cannot read a mail of {}", file.name))
             .detail(printable(finished.stderr.trim().as_bytes())));
     }
-    let said = in_utf8(finished.stdout, file)?;
-    let header = |key: &str| said.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim();
+    let headers = in_utf8(finished.stdout, file)?;
+    let header =
+        |key: &str| headers.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim();
     Ok(ReadMail {
         author: format!("{} <{}>", header("Author: "), header("Email: ")),
         date: header("Date: ").to_string(),
@@ -200,10 +201,10 @@ pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) ->
 
 /// Returns the result of git, whose `write-tree` printed `written`: its tree, if each file in it is as `placing` has
 /// it. Otherwise git put a hunk elsewhere, and the notes on its place are wrong.
-fn compared(repo: &ImportRepo, written: &[u8], placing: PlacedHunks, said: &str) -> Result<Applied> {
+fn compared(repo: &ImportRepo, written: &[u8], placing: PlacedHunks, output: &str) -> Result<Applied> {
     let id = espalier_series::lossy(written).trim().to_string();
     let tree = id.parse::<ObjectId>().map_err(|error| Error::environment(error.to_string()))?;
-    let placed = placements(said);
+    let placed = placements(output);
     let files = StoreTree::new(&repo.store, tree)?;
     let mut others = Vec::new();
     for (path, after) in &placing.files {
@@ -303,15 +304,15 @@ fn git_apply(
 ) -> Result<Finished> {
     let run = indexed(repo, index).args(["apply", "--cached", "--verbose", "--whitespace=nowarn"]);
     let run = run.arg(format!("-p{}", how.strip)).arg(method.option).args(how.reverse.then_some("--reverse"));
-    run.arg("-").converse(diff, SAID_LIMIT)
+    run.arg("-").converse(diff, OUTPUT_LIMIT)
 }
 
 /// Parses git's output: the hunks that were applied elsewhere, each with its file, and the files that were merged.
 /// Lines about a merge that git abandoned are left out: they refer to the blob that the diff names, not to the file.
-fn placements(said: &str) -> Placed {
+fn placements(output: &str) -> Placed {
     let (mut file, mut begins) = (String::new(), 0);
     let mut placed = Placed::default();
-    for line in said.lines() {
+    for line in output.lines() {
         if let Some(name) = line.strip_prefix("Checking patch ") {
             file = printable(name.trim_end_matches("...").as_bytes());
             begins = placed.hunks.len();
@@ -327,10 +328,10 @@ fn placements(said: &str) -> Placed {
     placed
 }
 
-fn complaints(said: &str) -> Vec<String> {
+fn complaints(output: &str) -> Vec<String> {
     let in_conflict = |line: &&str| line.starts_with("Applied patch ") && line.ends_with(" with conflicts.");
-    let conflicts = said.lines().filter(in_conflict).map(|line| line.trim_end_matches('.'));
-    let lines = said.lines().filter_map(|line| line.strip_prefix("error: ")).chain(conflicts);
+    let conflicts = output.lines().filter(in_conflict).map(|line| line.trim_end_matches('.'));
+    let lines = output.lines().filter_map(|line| line.strip_prefix("error: ")).chain(conflicts);
     let is_why = |line: &&str| !line.starts_with("repository lacks") && !line.starts_with("while searching");
     lines.filter(is_why).map(|line| printable(line.as_bytes())).collect()
 }
@@ -338,9 +339,9 @@ fn complaints(said: &str) -> Vec<String> {
 /// Returns the name and address of git's configured user; `None` if one of them is missing.
 pub fn user_of_git() -> Option<String> {
     let ask = |key: &str| {
-        let said = git(Path::new("/dev/null")).args(["config", "--get", key]).finish().ok()?;
-        let value = espalier_series::lossy(&said.stdout).trim().to_string();
-        (said.status.success() && !value.is_empty()).then_some(value)
+        let finished = git(Path::new("/dev/null")).args(["config", "--get", key]).finish().ok()?;
+        let value = espalier_series::lossy(&finished.stdout).trim().to_string();
+        (finished.status.success() && !value.is_empty()).then_some(value)
     };
     Some(format!("{} <{}>", ask("user.name")?, ask("user.email")?))
 }
@@ -351,12 +352,12 @@ mod tests {
 
     #[test]
     fn messages_of_git_are_kept_with_their_file() {
-        let said = "Checking patch m.c...\nApplied patch to 'm.c' cleanly.\nChecking patch d.c...\nHunk #1 succeeded at 900 \
+        let output = "Checking patch m.c...\nApplied patch to 'm.c' cleanly.\nChecking patch d.c...\nHunk #1 succeeded at 900 \
                     (offset 800 lines).\nerror: patch failed: d.c:181\nFalling back to direct application...\n\
                     Checking patch a.c...\nHunk #2 succeeded at 14 (offset 4 lines).\nContext reduced to (1/1) to apply \
                     fragment at 3\nChecking patch b.c...\nerror: patch failed: b.c:3\nerror: repository lacks the \
                     necessary blob to perform 3-way merge.\nApplied patch a.c cleanly.\n";
-        let placed = placements(said);
+        let placed = placements(output);
         assert_eq!(placed.merged, ["m.c"]);
         assert_eq!(
             placed.hunks,
@@ -365,6 +366,6 @@ mod tests {
                 "a.c: Context reduced to (1/1) to apply fragment at 3"
             ]
         );
-        assert_eq!(complaints(said), ["patch failed: d.c:181", "patch failed: b.c:3"]);
+        assert_eq!(complaints(output), ["patch failed: d.c:181", "patch failed: b.c:3"]);
     }
 }

@@ -9,7 +9,7 @@ use git2::{Repository, RepositoryInitOptions};
 use crate::error::{Error, Result};
 use crate::sys::git::command::convert_nothing;
 use crate::sys::git::store::{Store, commit_text, commit_text_by, write_failed};
-use crate::sys::machine::{disk, ours};
+use crate::sys::machine::{disk, owned};
 
 /// Path from `objects` of a work tree two folders below `target/espalier/` to the store's: relative, so that it stays
 /// valid when the whole project is moved.
@@ -109,7 +109,7 @@ impl RebaseRepo {
         let tags = self.git_dir().join("refs/tags");
         // Left by a run that was killed in this function; we hold the run lock. A program that is killed while it holds
         // git's own lock of the tag would be in the way of the next run, so the file is replaced without it.
-        ours::sweep_temporary(&tags)?;
+        owned::sweep_temporary(&tags)?;
         disk::write_atomically(&tags.join(name), format!("{commit}\n").as_bytes())
     }
 }

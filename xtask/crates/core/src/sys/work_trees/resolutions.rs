@@ -10,7 +10,7 @@ use super::rebase_repo::RebaseRepo;
 use crate::error::Result;
 use crate::sys::machine::disk;
 use crate::sys::machine::native_path::to_path;
-use crate::sys::machine::ours;
+use crate::sys::machine::owned;
 
 /// git's folder for them in a repository.
 const CACHE: &str = "rr-cache";
@@ -81,7 +81,7 @@ pub fn learn(repo: &RebaseRepo, home: &Path) -> Result<()> {
 fn copy(from: &Path, to: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<()> {
     // Left by a run that was killed in this function before it was finished, so this run records the same again.
     for folder in [from, to].into_iter().flat_map(disk::folders_in) {
-        ours::sweep_temporary(&folder)?;
+        owned::sweep_temporary(&folder)?;
     }
     if !disk::exists(from) {
         return Ok(());

@@ -99,13 +99,13 @@ pub enum Licence {
     /// One licence.
     One {
         /// The licence.
-        license: Named,
+        license: LicenceIdentity,
     },
 }
 
 /// A licence by its SPDX id or, without one, by a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Named {
+pub struct LicenceIdentity {
     /// SPDX id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,

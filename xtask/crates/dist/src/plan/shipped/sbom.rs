@@ -4,7 +4,7 @@
 use espalier_core::http::percent_encoded;
 
 use super::cyclonedx::{
-    Bom, Component, Diff, Hash, Issue, Licence, Metadata, Named, Patch, Pedigree, Property,
+    Bom, Component, Diff, Hash, Issue, Licence, LicenceIdentity, Metadata, Patch, Pedigree, Property,
 };
 use super::{CRATE_LICENCES, Library, Origin, PAGE_LICENCES, PatchNote, UPSTREAM_LICENCES};
 use crate::plan::manifest::Manifest;
@@ -81,7 +81,7 @@ fn upstream(origin: &Origin, manifest: &Manifest) -> Component {
         .map(|patch| Property { name: format!("{PATCH_SHA256}{}", patch.file), value: patch.sha256.clone() });
     let licence = origin.licence.clone().map_or_else(
         || named(UPSTREAM_LICENCES),
-        |id| Licence::One { license: Named { id: Some(id), name: None } },
+        |id| Licence::One { license: LicenceIdentity { id: Some(id), name: None } },
     );
     Component {
         purl: pristine.purl.clone(),
@@ -198,7 +198,7 @@ fn sha256(digest: &str) -> Hash {
 
 /// A licence whose text is at this path in the package, or that has only a name.
 fn named(name: &str) -> Licence {
-    Licence::One { license: Named { id: None, name: Some(name.to_string()) } }
+    Licence::One { license: LicenceIdentity { id: None, name: Some(name.to_string()) } }
 }
 
 /// Percent-encodes text for a package URL.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use espalier_core::config::toolchains::Toolchain;
 use espalier_core::config::words::Inside;
 use espalier_core::error::{Error, Result};
-use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::machine::{disk, owned};
 
 use super::{Work, files, missing_program};
 
@@ -26,11 +26,11 @@ impl Work<'_> {
         for (to, from) in &toolchain.moves {
             let (to, from) = (self.path(to), self.path(from));
             files::make_folder_of(&to)?;
-            ours::rename(&from, &to)?;
+            owned::rename(&from, &to)?;
         }
         for path in &toolchain.remove {
             let path = self.path(path);
-            if path.is_dir() { ours::remove_folder(&path)? } else { disk::remove_file(&path)? }
+            if path.is_dir() { owned::remove_folder(&path)? } else { disk::remove_file(&path)? }
         }
         for (link, target) in &toolchain.links {
             files::make_link(Path::new(target.as_str()), &self.path(link))?;

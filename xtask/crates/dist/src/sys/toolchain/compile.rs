@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use espalier_core::config::toolchains::Build;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::process::{self, Run, Seen, Watch};
-use espalier_core::sys::machine::{ours, tools};
+use espalier_core::sys::machine::{owned, tools};
 use espalier_core::ui::{Progress, Unit};
 
 use super::{Work, files};
@@ -25,7 +25,7 @@ impl Work<'_> {
         for (to, from) in &build.take {
             files::copy(&folder.join(from.as_str()), &self.path(to))?;
         }
-        ours::remove_folder(&folder)
+        owned::remove_folder(&folder)
     }
 
     fn tool(&self, name: &str) -> Result<PathBuf> {
@@ -46,11 +46,11 @@ fn configure(cmake: &Path, ninja: &Path, source: &Path, folder: &Path, build: &B
 
 /// Runs with progress; a failure shows the first error.
 fn watch(run: Run, progress: &mut Progress) -> Result<()> {
-    let (words, mut said) = (run.words(), String::new());
+    let (words, mut output) = (run.words(), String::new());
     let status = run.watch(|seen| {
         if let Seen::Line(line) = seen {
-            said.push_str(line);
-            said.push('\n');
+            output.push_str(line);
+            output.push('\n');
             if let Some(count) = ninja::count(line) {
                 progress.set_total(count.total);
                 progress.note(ninja::short_name(count.doing));
@@ -61,6 +61,6 @@ fn watch(run: Run, progress: &mut Progress) -> Result<()> {
     })?;
     match status.success() {
         true => Ok(()),
-        false => Err(process::failed(&words, status, &ninja::first_error(&said).excerpt)),
+        false => Err(process::failed(&words, status, &ninja::first_error(&output).excerpt)),
     }
 }

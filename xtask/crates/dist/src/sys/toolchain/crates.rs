@@ -30,13 +30,13 @@ impl Work<'_> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let run = Run::new(cargo).args(["fetch", "--manifest-path"]).arg(scratch.join("Cargo.toml"));
         let run = run.install_hint("install Rust with rustup, which brings cargo").current_folder(scratch);
-        let (words, mut said) = (run.words(), Vec::new());
+        let (words, mut log) = (run.words(), Vec::new());
         let progress = &mut self.setup.ui.progress("crates", None, Unit::Bytes);
         let speech = |line: &str| line.strip_prefix("error: ").map(str::to_string);
         let cargo =
             Download { program: "cargo", folder: scratch, patience: super::PATIENCE, progress, speech };
-        let status = cargo.run(run, &mut said)?;
-        succeeded("cargo", &words, status, &said)
+        let status = cargo.run(run, &mut log)?;
+        succeeded("cargo", &words, status, &log)
     }
 }
 

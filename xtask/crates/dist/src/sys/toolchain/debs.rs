@@ -39,9 +39,9 @@ impl Work<'_> {
         let wanted =
             packages.iter().map(|package| format!("{}:{}={}", package.name, arch(package), package.version));
         let words = ["download".to_string()].into_iter().chain(wanted).collect();
-        let (ended_well, said) = self.apt(&scratch, &settings, words)?;
+        let (ended_well, log) = self.apt(&scratch, &settings, words)?;
         if !ended_well {
-            return Err(not_downloaded(packages, &files, &said, &update));
+            return Err(not_downloaded(packages, &files, &log, &update));
         }
         for package in packages {
             let file = downloaded(&files, package).ok_or_else(|| {
@@ -57,12 +57,12 @@ impl Work<'_> {
     fn apt(&self, scratch: &Path, settings: &[String], words: Vec<String>) -> Result<(bool, Vec<String>)> {
         let run = apt_get(settings).args(words);
         let run = run.current_folder(&scratch.join("files"));
-        let mut said = Vec::new();
+        let mut log = Vec::new();
         let progress = &mut self.setup.ui.progress("Debian's packages", None, Unit::Bytes);
         let speech = |line: &str| Some(line.to_string()).filter(|line| is_complaint(line));
         let apt =
             Download { program: "apt-get", folder: scratch, patience: super::PATIENCE, progress, speech };
-        Ok((apt.run(run, &mut said)?.success(), said))
+        Ok((apt.run(run, &mut log)?.success(), log))
     }
 }
 
@@ -74,9 +74,10 @@ fn apt_get(settings: &[String]) -> Run {
 /// Returns settings with which apt knows only `archive`, on the machine's mirror of Debian.
 fn only_from(archive: &Archive, scratch: &Path, settings: &[String]) -> Result<[String; 2]> {
     let debian = ["Created-By: Packages", "Origin: Debian", "Label: Debian"];
-    let said = apt_get(settings).args(["indextargets", "--format", "$(REPO_URI)"]).args(debian).success()?;
-    let said = espalier_series::lossy(&said);
-    let mirror = said.lines().next().ok_or_else(|| {
+    let stdout =
+        apt_get(settings).args(["indextargets", "--format", "$(REPO_URI)"]).args(debian).success()?;
+    let stdout = espalier_series::lossy(&stdout);
+    let mirror = stdout.lines().next().ok_or_else(|| {
         Error::environment(format!("no mirror of Debian for {archive}"))
             .detail(
                 "none of the sources that apt-get knows here, in /etc/apt, is Debian's archive and answers",
@@ -121,7 +122,7 @@ fn downloaded(files: &Path, package: &Package) -> Option<PathBuf> {
     names.iter().map(|name| files.join(name)).find(|file| disk::exists(file))
 }
 
-fn not_downloaded(packages: &[Package], files: &Path, said: &[String], update: &[String]) -> Error {
+fn not_downloaded(packages: &[Package], files: &Path, log: &[String], update: &[String]) -> Error {
     let mut missing: Vec<&Package> =
         packages.iter().filter(|package| downloaded(files, package).is_none()).collect();
     if missing.is_empty() {
@@ -129,9 +130,9 @@ fn not_downloaded(packages: &[Package], files: &Path, said: &[String], update: &
         missing = packages.iter().collect();
     }
     let named = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let words = process::last_words(&[update, said].concat().join("\n"));
+    let words = process::last_words(&[update, log].concat().join("\n"));
     let error = Error::environment(format!("apt-get could not download {named}")).detail(words);
-    let is_gone = said.iter().any(|line| line.contains("was not found") || line.contains("Unable to locate"));
+    let is_gone = log.iter().any(|line| line.contains("was not found") || line.contains("Unable to locate"));
     match is_gone {
         true => error.hint(format!(
             "Debian replaced it: see `apt-cache policy {}`, then pin the version and its sha256 in ci/toolchains.toml",

@@ -24,7 +24,7 @@ use espalier_core::config::words::Inside;
 use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::process::Run;
-use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::machine::{disk, owned};
 use espalier_core::ui::Ui;
 
 /// The context for setting up a toolchain.
@@ -75,9 +75,9 @@ pub fn state(name: &Name, toolchain: &Toolchain, layout: &Layout) -> State {
 fn own(own: &Own) -> Option<String> {
     let program = disk::find_program(own.program.as_str())?;
     let finished = Run::new(program).arg("--version").finish().ok()?;
-    let said = espalier_series::lossy(&finished.stdout).into_owned();
-    let version = Version::find_in(&said).map_or_else(String::new, |version| format!(" {version}"));
-    (finished.status.success() && own.does(&said)).then(|| format!("{}{version}", own.program))
+    let stdout = espalier_series::lossy(&finished.stdout).into_owned();
+    let version = Version::find_in(&stdout).map_or_else(String::new, |version| format!(" {version}"));
+    (finished.status.success() && own.does(&stdout)).then(|| format!("{}{version}", own.program))
 }
 
 fn missing_program<'a>(programs: &'a [Inside], folder: &Path) -> Option<&'a Inside> {
@@ -98,10 +98,10 @@ pub fn provide(name: &Name, toolchain: &Toolchain, setup: SetupContext<'_>) -> R
     }
     refuse_where_impossible(name, toolchain, offline)?;
     ui.status("Setting up", format!("the toolchain {name}, under {}", layout.show(&folder)));
-    ours::claim_toolchains(layout)?;
+    owned::claim_toolchains(layout)?;
     let scratches = layout.toolchains().join("tmp");
     // The run lock is exclusive, so these are leftovers of a killed run.
-    ours::remove_folder(&scratches)?;
+    owned::remove_folder(&scratches)?;
     let scratch = disk::scratch_folder(&scratches, "toolchain")?;
     let whole = scratch.path().join("whole");
     disk::create_folder(&whole)?;
@@ -109,8 +109,8 @@ pub fn provide(name: &Name, toolchain: &Toolchain, setup: SetupContext<'_>) -> R
     for step in toolchain.steps() {
         work.carry_out(&step).map_err(|error| advise(disk::blame_full_disk(&scratches, error), toolchain))?;
     }
-    ours::remove_folder(&folder)?;
-    ours::rename(&whole, &folder)?;
+    owned::remove_folder(&folder)?;
+    owned::rename(&whole, &folder)?;
     Ok(folder)
 }
 

@@ -74,24 +74,24 @@ fn unpack(stream: impl Read, archive: &Path, folder: &Path, top: Top) -> Result<
 }
 
 /// Result of unpacking one member.
-type Taken<T> = std::result::Result<T, Refusal>;
+type Taken<T> = std::result::Result<T, UnpackError>;
 
 /// Reason why a member was not unpacked.
-enum Refusal {
+enum UnpackError {
     Hostile(String),
     Io(std::io::Error),
 }
 
-impl From<std::io::Error> for Refusal {
-    fn from(error: std::io::Error) -> Refusal {
-        Refusal::Io(error)
+impl From<std::io::Error> for UnpackError {
+    fn from(error: std::io::Error) -> UnpackError {
+        UnpackError::Io(error)
     }
 }
 
-fn refused(archive: &str, why: Refusal) -> Error {
+fn refused(archive: &str, why: UnpackError) -> Error {
     match why {
-        Refusal::Hostile(why) => Error::no(format!("`{archive}` is refused: {why}")),
-        Refusal::Io(error) => {
+        UnpackError::Hostile(why) => Error::no(format!("`{archive}` is refused: {why}")),
+        UnpackError::Io(error) => {
             Error::environment(format!("could not unpack `{archive}`")).detail(disk::reason(&error))
         }
     }
@@ -116,14 +116,14 @@ fn take<R: Read>(entry: &mut tar::Entry<'_, R>, folder: &Path, top: Top) -> Take
         tar::EntryType::XGlobalHeader => return Ok(()),
         _ => Kind::Other,
     };
-    let to = folder.join(place(path, kind).map_err(Refusal::Hostile)?);
+    let to = folder.join(place(path, kind).map_err(UnpackError::Hostile)?);
     if kind == Kind::Folder {
         return Ok(std::fs::create_dir_all(to)?);
     }
     // The library checks again: it follows the links on the path, and refuses to write outside.
     match entry.unpack_in(folder)? {
         true => Ok(()),
-        false => Err(Refusal::Hostile(format!("`{path}` leads out of the folder"))),
+        false => Err(UnpackError::Hostile(format!("`{path}` leads out of the folder"))),
     }
 }
 
@@ -144,7 +144,7 @@ fn link(path: &str, target: &str, folder: &Path) -> Taken<()> {
 }
 
 fn text(bytes: &[u8]) -> Taken<&str> {
-    std::str::from_utf8(bytes).map_err(|_| Refusal::Hostile("a name in it is not UTF-8".to_string()))
+    std::str::from_utf8(bytes).map_err(|_| UnpackError::Hostile("a name in it is not UTF-8".to_string()))
 }
 
 #[cfg(all(test, unix))]
@@ -168,24 +168,24 @@ mod tests {
     }
 
     /// Unpacks several archives into one folder, one after the other, and returns the message of the first error.
-    fn said_of(archives: &[Vec<u8>]) -> (tempfile::TempDir, String) {
+    fn error_of(archives: &[Vec<u8>]) -> (tempfile::TempDir, String) {
         let outer = tempfile::tempdir().unwrap();
         let folder = outer.path().join("toolchain");
         std::fs::create_dir(&folder).unwrap();
         let unpack = |archive: &Vec<u8>| unpack(&archive[..], Path::new("p.deb"), &folder, Top::OfAFolder);
-        let said = archives.iter().map(unpack).find_map(Result::err);
-        (outer, said.map_or_else(String::new, |error| error.to_string()))
+        let message = archives.iter().map(unpack).find_map(Result::err);
+        (outer, message.map_or_else(String::new, |error| error.to_string()))
     }
 
     #[test]
     fn files_folders_and_links_are_unpacked() {
-        let (outer, said) = said_of(&[
+        let (outer, message) = error_of(&[
             tar_of("./usr/bin/", tar::EntryType::Directory, "", b""),
             tar_of("./usr/bin/cc", tar::EntryType::Regular, "", b"program"),
             tar_of("./usr/cc", tar::EntryType::Symlink, "bin/cc", b""),
             tar_of("./usr/same", tar::EntryType::Link, "usr/bin/cc", b""),
         ]);
-        assert_eq!(said, "");
+        assert_eq!(message, "");
         for name in ["usr/bin/cc", "usr/cc", "usr/same"] {
             assert_eq!(
                 std::fs::read(outer.path().join("toolchain").join(name)).unwrap(),
@@ -206,8 +206,8 @@ mod tests {
         unpack(tar_of("./lib/ld.so", tar::EntryType::Regular, "", b"loader")).unwrap();
         unpack(tar_of("./lib64/ld.so", tar::EntryType::Symlink, "/lib/ld.so", b"")).unwrap();
         assert_eq!(std::fs::read(folder.path().join("lib64/ld.so")).unwrap(), b"loader");
-        let said = unpack(tar_of("./l", tar::EntryType::Symlink, "/../x", b"")).unwrap_err().to_string();
-        assert!(said.contains("the link `l` leads out of the folder"), "{said}");
+        let message = unpack(tar_of("./l", tar::EntryType::Symlink, "/../x", b"")).unwrap_err().to_string();
+        assert!(message.contains("the link `l` leads out of the folder"), "{message}");
     }
 
     #[test]
@@ -233,8 +233,11 @@ mod tests {
             ],
         ];
         for archives in cases {
-            let (outer, said) = said_of(&archives);
-            assert!(said.contains("`p.deb` is refused") || said.contains("could not unpack"), "{said}");
+            let (outer, message) = error_of(&archives);
+            assert!(
+                message.contains("`p.deb` is refused") || message.contains("could not unpack"),
+                "{message}"
+            );
             assert_eq!(std::fs::read_dir(outer.path()).unwrap().count(), 1);
         }
     }
@@ -242,13 +245,13 @@ mod tests {
     #[test]
     fn truncated_and_oversized_members_are_reported() {
         let whole = tar_of("a", tar::EntryType::Regular, "", &[7; 2000]);
-        let (_, said) = said_of(&[whole[..1500].to_vec()]);
-        assert!(said.starts_with("error: could not unpack `p.deb`"), "{said}");
+        let (_, message) = error_of(&[whole[..1500].to_vec()]);
+        assert!(message.starts_with("error: could not unpack `p.deb`"), "{message}");
         let mut header = tar::Header::new_ustar();
         header.set_path("a").unwrap();
         header.set_size(5 << 30);
         header.set_cksum();
-        let (_, said) = said_of(&[header.as_bytes().to_vec()]);
-        assert!(said.contains("`p.deb` is refused: more than 4294967296 bytes"), "{said}");
+        let (_, message) = error_of(&[header.as_bytes().to_vec()]);
+        assert!(message.contains("`p.deb` is refused: more than 4294967296 bytes"), "{message}");
     }
 }

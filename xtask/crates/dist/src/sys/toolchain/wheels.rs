@@ -2,7 +2,7 @@
 
 use espalier_core::config::toolchains::Package;
 use espalier_core::error::Result;
-use espalier_core::sys::machine::{disk, ours, tools};
+use espalier_core::sys::machine::{disk, owned, tools};
 
 use super::{Work, files};
 
@@ -29,7 +29,7 @@ impl Work<'_> {
         install.run(hint.to_string(), self.setup.ui)?;
         self.audit(&unpacked)?;
         for entry in files::entries_in(&unpacked)? {
-            ours::rename(&unpacked.join(&entry), &self.folder.join(&entry))?;
+            owned::rename(&unpacked.join(&entry), &self.folder.join(&entry))?;
         }
         Ok(())
     }

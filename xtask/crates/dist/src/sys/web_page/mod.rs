@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use espalier_core::config::layout::Layout;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::process::Run;
-use espalier_core::sys::machine::{disk, ours, scratch};
+use espalier_core::sys::machine::{disk, owned, scratch};
 
 use super::package::digests;
 use crate::plan::web_page::Record;
@@ -77,7 +77,7 @@ impl BuildFolder {
                         "upstream's web page has no `{name}`, which ours builds on"
                     )));
                 }
-                ours::rename(&folder.join(name), &folder.join(upstreams))?;
+                owned::rename(&folder.join(name), &folder.join(upstreams))?;
             }
             disk::write_atomically(&folder.join(name), text.as_bytes())?;
         }
@@ -129,9 +129,9 @@ impl BuildFolder {
         disk::write_atomically(&made.join("page.json"), format!("{text}\n").as_bytes())?;
         let folder = layout.web_page(&self.tree);
         // Built with another recipe, if it exists.
-        ours::remove_folder(&folder)?;
+        owned::remove_folder(&folder)?;
         disk::create_folder(folder.parent().unwrap_or(&folder))?;
-        ours::rename(&made, &folder)?;
+        owned::rename(&made, &folder)?;
         Ok(record)
     }
 }
@@ -149,7 +149,7 @@ fn place_in(build: &Path) -> PathBuf {
 /// A file of the page differs from what was built.
 pub fn place(layout: &Layout, record: Option<&Record>, build: &Path) -> Result<()> {
     let to = place_in(build);
-    let Some(record) = record else { return ours::remove_folder(&to) };
+    let Some(record) = record else { return owned::remove_folder(&to) };
     let from = layout.web_page(&record.tree);
     for (file, digest) in &record.files {
         let bytes = disk::read_if_there(&from.join("dist").join(file))?.unwrap_or_default();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use espalier_core::error::Result;
-use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::machine::{disk, owned};
 
 use crate::report::conflict::{ConflictPackage, json_text};
 use crate::report::conflict_readme::readme;
@@ -24,10 +24,10 @@ pub fn write(package: &ConflictPackage, folder: &Path, scratch: &Path) -> Result
         disk::write_atomically(&home.join("related.diff"), &diffs.concat())?;
     }
     remove(folder)?;
-    ours::rename(&home, folder)
+    owned::rename(&home, folder)
 }
 
 /// Removes the package; a missing one is not an error.
 pub fn remove(folder: &Path) -> Result<()> {
-    ours::remove_folder(folder)
+    owned::remove_folder(folder)
 }

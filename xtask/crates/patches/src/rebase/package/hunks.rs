@@ -11,7 +11,7 @@ use super::earlier::changed_by_earlier;
 use super::elsewhere::{FileSearch, occurrences};
 use super::lines::{ConflictLines, ConflictedVersions, FileText, function_around, text_of};
 use super::other_patches::other_patches;
-use super::related::{ShownHunks, Wanted};
+use super::related::{ConflictIdentifiers, ShownHunks};
 use super::upstream::UpstreamLines;
 use super::upstream_diff::change_around;
 use crate::report::conflict::{FunctionText, LineSpan, PackagedHunk, PackagedSide, PatchHunk, RelatedChange};
@@ -45,7 +45,7 @@ pub fn describe(stopped: &Stopped<'_>, conflicts: &[ConflictedVersions<'_>]) -> 
     let upstream = UpstreamLines::load(stopped.series_move).unwrap_or_default();
     let changed = changed_files(stopped.series_move, conflicts).unwrap_or_default();
     let searches: Vec<FileSearch<'_>> = changed.iter().map(FileSearch::new).collect();
-    let (mut wanted, mut shown) = (Wanted::default(), ShownHunks::new());
+    let (mut wanted, mut shown) = (ConflictIdentifiers::default(), ShownHunks::new());
     for versions in conflicts {
         for lines in versions.places() {
             if places.hunks.len() == HUNKS_LIMIT {

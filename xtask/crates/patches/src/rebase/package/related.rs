@@ -25,7 +25,7 @@ const COMMON: usize = 12;
 
 /// The identifiers in all places with a conflict.
 #[derive(Default)]
-pub struct Wanted(BTreeMap<Vec<u8>, WantedIdentifier>);
+pub struct ConflictIdentifiers(BTreeMap<Vec<u8>, WantedIdentifier>);
 
 #[derive(Default)]
 struct WantedIdentifier {
@@ -38,7 +38,7 @@ struct WantedIdentifier {
 /// The hunks of the files in conflict that are shown already: path and first line in the new file.
 pub type ShownHunks = BTreeSet<(Vec<u8>, usize)>;
 
-impl Wanted {
+impl ConflictIdentifiers {
     /// Adds the identifiers of all sides of the place `number`.
     pub fn add(&mut self, number: usize, versions: &ConflictedVersions<'_>, lines: &ConflictLines) {
         let sides =
@@ -65,8 +65,8 @@ impl Wanted {
     /// Returns the changes in `files` with these identifiers, the likeliest to matter first.
     pub fn changes(&self, files: &[ChangedFile], shown: &ShownHunks) -> Vec<RelatedChange> {
         let words: HashSet<&[u8]> = self.0.keys().map(Vec::as_slice).collect();
-        let mut found: Vec<Found<'_>> =
-            files.iter().filter_map(|file| Found::in_file(file, &words, shown)).collect();
+        let mut found: Vec<FileWithIdentifiers<'_>> =
+            files.iter().filter_map(|file| FileWithIdentifiers::in_file(file, &words, shown)).collect();
         let mut counts: HashMap<&[u8], usize> = HashMap::new();
         for word in found.iter().flat_map(|file| file.identifiers().into_keys()) {
             *counts.entry(word).or_default() += 1;
@@ -79,7 +79,7 @@ impl Wanted {
         found.iter().take(FILES_LIMIT).map(|file| self.described(file, &weights)).collect()
     }
 
-    fn described(&self, found: &Found<'_>, weights: &Weights<'_>) -> RelatedChange {
+    fn described(&self, found: &FileWithIdentifiers<'_>, weights: &Weights<'_>) -> RelatedChange {
         let identifiers = found.identifiers();
         let places =
             identifiers.keys().filter_map(|word| self.0.get(*word)).flat_map(|wanted| &wanted.places);
@@ -106,16 +106,20 @@ impl Wanted {
 }
 
 /// A changed file with wanted identifiers in its changed lines.
-struct Found<'f> {
+struct FileWithIdentifiers<'f> {
     file: &'f ChangedFile,
     hunks: Vec<HunkWithIdentifiers<'f>>,
 }
 
-impl<'f> Found<'f> {
-    fn in_file(file: &'f ChangedFile, words: &HashSet<&'f [u8]>, shown: &ShownHunks) -> Option<Found<'f>> {
+impl<'f> FileWithIdentifiers<'f> {
+    fn in_file(
+        file: &'f ChangedFile,
+        words: &HashSet<&'f [u8]>,
+        shown: &ShownHunks,
+    ) -> Option<FileWithIdentifiers<'f>> {
         let mut hunks = hunks_with_identifiers(&file.path, &file.old, &file.new, words);
         hunks.retain(|hunk| !shown.contains(&(file.path.clone(), hunk.hunk.new_start)));
-        (!hunks.is_empty()).then_some(Found { file, hunks })
+        (!hunks.is_empty()).then_some(FileWithIdentifiers { file, hunks })
     }
 
     /// Returns its identifiers, each with whether it is defined in one of the hunks.
@@ -138,7 +142,7 @@ impl<'f> Found<'f> {
 /// The weights of identifiers: one that few files have says more, and so does a definition, and one that a side of the
 /// conflict lacks.
 struct Weights<'w> {
-    wanted: &'w Wanted,
+    wanted: &'w ConflictIdentifiers,
     /// Number of changed files with each identifier.
     counts: &'w HashMap<&'w [u8], usize>,
 }
@@ -159,12 +163,14 @@ impl Weights<'_> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{COMMON, ChangedFile, ShownHunks, Wanted, WantedIdentifier};
+    use super::{COMMON, ChangedFile, ConflictIdentifiers, ShownHunks, WantedIdentifier};
     use crate::report::conflict::RelatedChange;
 
-    fn wanted(words: &[(&str, bool)]) -> Wanted {
+    fn wanted(words: &[(&str, bool)]) -> ConflictIdentifiers {
         let identifier = |is_changed| WantedIdentifier { places: BTreeSet::from([1]), is_changed };
-        Wanted(words.iter().map(|(word, changed)| (word.as_bytes().to_vec(), identifier(*changed))).collect())
+        ConflictIdentifiers(
+            words.iter().map(|(word, changed)| (word.as_bytes().to_vec(), identifier(*changed))).collect(),
+        )
     }
 
     fn changed(path: &str, old: &str, new: &str) -> ChangedFile {

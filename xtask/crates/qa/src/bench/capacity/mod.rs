@@ -31,7 +31,7 @@ pub struct Options {
     /// Cells of the pool.
     #[arg(long, value_name = "N", default_value_t = 32_768)]
     pub cells: usize,
-    /// Type of K and V in our cache, or both as K/V; settings behind it as those of kv-quality.
+    /// KV cache type of our server, or `K/V`; suffixes as in `bench kv-quality --cache`.
     #[arg(long, value_name = "TYPE", default_value = CACHE)]
     pub cache: String,
     /// Threads of each server; default: the idle cores.

@@ -11,9 +11,10 @@ use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::Run;
 use espalier_modelgen::{Architecture, DeltaNet, ModelSpec, WeightType};
-use record::{Case, Decode, Rates};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use self::record::Rates;
+pub(super) use self::record::{Case, Decode};
 use super::Rounds;
 use super::record::{Head, Keep, Record};
 use crate::serving::bench_fixture::{Variants, look_around, timed_builds};
@@ -40,7 +41,7 @@ const WEIGHTS: [&str; 2] = ["q8_0", "q4_0"];
 const SEQUENCES: [u32; 3] = [1, 8, 32];
 
 /// The models and their sequences.
-#[derive(Clone, Debug, PartialEq, Eq, Args, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Args, Serialize, Deserialize)]
 pub struct Workload {
     /// Types of the model's weights, separated by commas.
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]

@@ -1,6 +1,6 @@
 //! PURE: the result of the decode bench, compared with stock.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{PROMPT, SEQUENCES, STEPS, WEIGHTS, Workload, features};
 use crate::bench::history::History;
@@ -10,8 +10,8 @@ use crate::report::samples::Samples;
 use crate::report::table::Table;
 
 /// All cases.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Decode {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::bench) struct Decode {
     #[serde(flatten)]
     workload: Workload,
     /// The enabled features.
@@ -20,26 +20,26 @@ pub(super) struct Decode {
     prompt: u32,
     /// Tokens that each sequence decodes.
     steps: u32,
-    cases: Vec<Case>,
+    pub(in crate::bench) cases: Vec<Case>,
     failures: Vec<String>,
 }
 
 /// One model, and one number of sequences.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Case {
-    weights: String,
-    pub(super) sequences: u32,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::bench) struct Case {
+    pub(in crate::bench) weights: String,
+    pub(in crate::bench) sequences: u32,
     /// Our build, with the features.
-    pub(super) enabled: Rates,
-    pub(super) stock: Rates,
+    pub(in crate::bench) enabled: Rates,
+    pub(in crate::bench) stock: Rates,
     /// Our build, with everything off.
     pub(super) disabled: Rates,
 }
 
 /// Tokens per second of all sequences together, in each round.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Rates {
-    decode: Samples,
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::bench) struct Rates {
+    pub(in crate::bench) decode: Samples,
     prompt: Samples,
 }
 

@@ -69,8 +69,9 @@ impl Binary {
 
 /// Returns the tree in the output of `--version`; an empty string if the binary does not report one.
 fn tree_of(version: &str) -> String {
-    let mut said = version.lines().filter(|line| line.starts_with("espalier:"));
-    said.find_map(|line| line.split_once("tree "))
+    let mut lines = version.lines().filter(|line| line.starts_with("espalier:"));
+    lines
+        .find_map(|line| line.split_once("tree "))
         .map(|(_, tree)| tree.trim().to_string())
         .unwrap_or_default()
 }
@@ -81,8 +82,8 @@ mod tests {
 
     #[test]
     fn a_binary_says_its_tree() {
-        let said = "version: 0.5.0\nespalier: variant paged, pin v1, tree 462273e\nespalier: enabled features: none\n";
-        assert_eq!(tree_of(said), "462273e");
+        let version = "version: 0.5.0\nespalier: variant paged, pin v1, tree 462273e\nespalier: enabled features: none\n";
+        assert_eq!(tree_of(version), "462273e");
         assert_eq!(tree_of("version: 0.5.0\n"), "");
     }
 

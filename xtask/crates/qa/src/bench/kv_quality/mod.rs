@@ -303,19 +303,19 @@ impl Asking<'_> {
     ) -> Result<Measured> {
         let run = self.probe((cache, at), length);
         let words = run.words();
-        let (mut answer, mut said) = (String::new(), Vec::new());
+        let (mut answer, mut log) = (String::new(), Vec::new());
         let status = run.watch(|seen| {
             if let Seen::Line(line) = seen {
                 match progress::part(line) {
                     Some(part) => advance(part),
                     None if line.starts_with('{') => answer = line.to_string(),
-                    None => said.push(line.to_string()),
+                    None => log.push(line.to_string()),
                 }
             }
             Watch::GoOn
         })?;
         if !status.success() {
-            return Err(process::failed(&words, status, &said.join("\n")));
+            return Err(process::failed(&words, status, &log.join("\n")));
         }
         Measured::read(cache, &answer)
             .map_err(|error| Error::no(format!("`{words}` printed no result")).detail(error))

@@ -37,7 +37,7 @@ pub struct Options {
     /// Number of clients; each sends its next request as soon as the last one ended.
     #[arg(long, value_name = "N", default_value_t = 24)]
     pub clients: usize,
-    /// Seed of what each client asks, and when it disconnects.
+    /// Random seed of the clients' requests and disconnects.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Threads of the server; default: the idle cores.

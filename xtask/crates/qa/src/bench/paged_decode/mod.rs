@@ -31,7 +31,7 @@ pub struct Workload {
     /// Tokens of each prompt.
     #[arg(long, value_name = "N", default_value_t = 1600)]
     pub length: usize,
-    /// Tokens that all prompts begin with.
+    /// Length of the shared prefix in tokens.
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[serde(default)]
     pub shared: usize,
@@ -45,7 +45,7 @@ pub struct Workload {
     #[arg(long, value_name = "N", default_value_t = HEAD)]
     #[serde(default)]
     pub head: u64,
-    /// Type of K and V in the cache, or both as K/V; settings behind it as those of kv-quality.
+    /// KV cache type, or `K/V`; suffixes as in `bench kv-quality --cache`.
     #[arg(long, value_name = "TYPE", default_value = CACHE)]
     #[serde(default = "default_cache")]
     pub cache: String,

@@ -15,7 +15,7 @@ use espalier_core::sys::net::server::Server;
 use record::Snapshots;
 #[cfg(test)]
 pub(super) use record::tests::example;
-pub(super) use record::{Case, CaseServer, Part, Prefixes, Requests, percent};
+pub(super) use record::{Case, CaseServer, Prefixes, RequestGroup, Requests, percent};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -67,9 +67,9 @@ pub(super) struct Snapshots {
     pub(super) bytes: u64,
 }
 
-/// Part of the requests: the first of each family, the second, and the later ones.
+/// A group of the requests: the first of each family, the second, and the later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bench) enum Part {
+pub(in crate::bench) enum RequestGroup {
     First,
     Second,
     Later,
@@ -95,14 +95,14 @@ impl Requests {
     }
 
     /// Returns the mean number of computed tokens of a request; `None` if there is no such request.
-    pub(in crate::bench) fn computed_in(&self, part: Part, families: usize) -> Option<f64> {
+    pub(in crate::bench) fn computed_in(&self, part: RequestGroup, families: usize) -> Option<f64> {
         let computed = part.of(&self.computed, families);
         let sum: u64 = computed.iter().sum();
         (!computed.is_empty()).then(|| sum as f64 / computed.len() as f64)
     }
 
     /// Returns the median time to the first token; `None` if there is no such request.
-    pub(in crate::bench) fn seconds_in(&self, part: Part, families: usize) -> Option<f64> {
+    pub(in crate::bench) fn seconds_in(&self, part: RequestGroup, families: usize) -> Option<f64> {
         median_of(part.of(&self.first_token_seconds.0, families).to_vec())
     }
 }
@@ -115,12 +115,12 @@ impl CaseServer {
     }
 }
 
-impl Part {
+impl RequestGroup {
     fn of<T>(self, all: &[T], families: usize) -> &[T] {
         let range = match self {
-            Part::First => 0..families,
-            Part::Second => families..2 * families,
-            Part::Later => 2 * families..all.len().max(2 * families),
+            RequestGroup::First => 0..families,
+            RequestGroup::Second => families..2 * families,
+            RequestGroup::Later => 2 * families..all.len().max(2 * families),
         };
         all.get(range).unwrap_or_default()
     }
@@ -169,8 +169,9 @@ impl Prefixes {
         let Workload { model, length, families, .. } = self.workload;
         let ideal = (length - case.shared) as f64;
         let computed = |part| server.in_turn.computed_in(part, families);
-        let later = computed(Part::Later).map(|computed| ("a prompt from the third one on", computed, ideal));
-        let second = computed(Part::Second).filter(|_| model != BenchModel::Hybrid);
+        let later =
+            computed(RequestGroup::Later).map(|computed| ("a prompt from the third one on", computed, ideal));
+        let second = computed(RequestGroup::Second).filter(|_| model != BenchModel::Hybrid);
         let second = second.map(|computed| ("the second prompt", computed, ideal));
         let (total, ideal) = (server.at_once.total() as f64, self.ideal_total(case.shared) as f64);
         [later, second, Some(("all prompts, sent at once", total, ideal))].into_iter().flatten().collect()
@@ -213,16 +214,16 @@ impl Prefixes {
             let requests = &server.in_turn;
             let computed = |part| requests.computed_in(part, families);
             let seconds = |part| milliseconds(requests.seconds_in(part, families));
-            let later = computed(Part::Later);
+            let later = computed(RequestGroup::Later);
             format!(
                 "{name} | {} | {} | {} | {} | {} | {} | {}",
                 server.title(clients),
-                whole(computed(Part::First)),
-                whole(computed(Part::Second)),
+                whole(computed(RequestGroup::First)),
+                whole(computed(RequestGroup::Second)),
                 whole(later),
                 later.map_or_else(dash, |later| percent(ideal, later)),
-                seconds(Part::First),
-                seconds(Part::Later),
+                seconds(RequestGroup::First),
+                seconds(RequestGroup::Later),
             )
         };
         let part = percent(ideal, by_blocks);
@@ -325,7 +326,7 @@ impl Prefixes {
     fn bars(&self, case: &Case) -> Vec<Bar> {
         let Workload { length, families, clients, .. } = self.workload;
         let bar = |server: &CaseServer| {
-            let value = server.in_turn.computed_in(Part::Later, families)?;
+            let value = server.in_turn.computed_in(RequestGroup::Later, families)?;
             let ideal = percent((length - case.shared) as f64, value);
             Some(Bar {
                 label: format!("{}, {}", case.name(length), server.title(clients)),
@@ -544,7 +545,8 @@ pub(in crate::bench) mod tests {
     fn each_family_has_a_first_and_a_second_request() {
         let numbers = [1, 2, 3, 4, 5];
         let parts = |families| {
-            [Part::First, Part::Second, Part::Later].map(|part| part.of(&numbers, families).to_vec())
+            [RequestGroup::First, RequestGroup::Second, RequestGroup::Later]
+                .map(|part| part.of(&numbers, families).to_vec())
         };
         assert_eq!(parts(1), [vec![1], vec![2], vec![3, 4, 5]]);
         assert_eq!(parts(2), [vec![1, 2], vec![3, 4], vec![5]]);

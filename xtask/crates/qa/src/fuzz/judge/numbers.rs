@@ -26,8 +26,8 @@ pub fn judge(
         if let Some(tokens) = tokens {
             hold("tokens of the answer", tokens.len() as u64, numbers.completion);
         }
-        if let (Some((timed, _)), Some(said)) = (numbers.timed, numbers.cached) {
-            hold("cached tokens, as in timings,", timed, Some(said));
+        if let (Some((timed, _)), Some(cached)) = (numbers.timed, numbers.cached) {
+            hold("cached tokens, as in timings,", timed, Some(cached));
         }
     }
     findings

@@ -14,7 +14,7 @@ use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::http::{Disconnect, Request};
 use espalier_core::sys::machine::process::Run;
-use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::machine::{disk, owned};
 use espalier_core::sys::net::server::Server;
 use espalier_modelgen::{DraftSpec, ModelSpec, VisionSpec, WeightType};
 use serde_json::json;
@@ -78,7 +78,7 @@ const NAP: Duration = Duration::from_millis(2200);
 impl FuzzFixture {
     /// Creates the folders, and writes what servers load beside a model.
     pub fn prepare(context: &Context, program: PathBuf, patience: Duration) -> Result<FuzzFixture> {
-        ours::claim(&context.layout)?;
+        owned::claim(&context.layout)?;
         let parent = context.layout.generated().join("fuzz");
         let folder = disk::scratch_folder(&parent, "round")?;
         let at = |name: &str| folder.path().join(name);
@@ -117,7 +117,7 @@ impl FuzzFixture {
 
     /// Runs a round to its end.
     pub fn play(&mut self, round: &Round) -> Result<Evidence> {
-        ours::remove_folder(&self.files.slots)?;
+        owned::remove_folder(&self.files.slots)?;
         disk::create_folder(&self.files.slots)?;
         self.write_models(&round.server)?;
         let log = self.folder.path().join("server.log");

@@ -39,9 +39,9 @@ pub struct CaseResult {
 /// # Errors
 ///
 /// The first line that is not a case.
-pub fn read_cases(said: &str) -> Result<Vec<CaseResult>, String> {
+pub fn read_cases(output: &str) -> Result<Vec<CaseResult>, String> {
     let read = |line: &str| serde_json::from_str(line).map_err(|error| format!("{error}: {line}"));
-    said.lines().map(read).collect()
+    output.lines().map(read).collect()
 }
 
 /// Comparison of two builds, case by case.

@@ -87,10 +87,10 @@ impl LogitResults {
     fn take(&mut self, probed: &Probed, claims: &[Claim]) {
         let Probed { case, ours } = probed;
         for (measured, ours) in self.measured.iter_mut().zip(ours) {
-            let Some((distance, said)) = ours else { continue };
+            let Some((distance, log)) = ours else { continue };
             measured.take(&case.name(), distance, claims);
             if measured.enabled.as_deref() == Some(FEATURE) {
-                self.shapes.extend(wrong_shape(case, said));
+                self.shapes.extend(wrong_shape(case, log));
             }
         }
     }
@@ -165,7 +165,7 @@ impl Gate {
                 return Ok(None);
             }
             let ours = self.logits(&self.variant, model, &case, enabled)?;
-            Ok(Some((distance(&stock.bytes, &ours.bytes), ours.said)))
+            Ok(Some((distance(&stock.bytes, &ours.bytes), ours.log)))
         };
         Ok(Probed { case, ours: measured.iter().map(ours).collect::<Result<_>>()? })
     }
@@ -177,10 +177,10 @@ impl Gate {
 }
 
 /// Checks that the flat shape is used silently where it is allowed, and that elsewhere the log says that it is not.
-fn wrong_shape(case: &Case, said: &str) -> Option<String> {
-    let kept_shape = said.contains("espalier:");
+fn wrong_shape(case: &Case, log: &str) -> Option<String> {
+    let kept_shape = log.contains("espalier:");
     (case.asks_for_a_shape() && kept_shape == case.may_be_flat()).then(|| {
         let expected = if case.may_be_flat() { "flatten it" } else { "say that it kept the stock shape" };
-        format!("{}, `{FEATURE}` on: expected to {expected}; said: {}", case.name(), said.trim())
+        format!("{}, `{FEATURE}` on: expected to {expected}; log: {}", case.name(), log.trim())
     })
 }

@@ -15,7 +15,7 @@ pub struct Logits {
     /// Logits as f32 in native byte order.
     pub bytes: Vec<u8>,
     /// Our lines on stderr.
-    pub said: String,
+    pub log: String,
 }
 
 /// Decodes `model` with `enabled` switched on; the logits go through the file `out`.
@@ -40,7 +40,7 @@ pub fn logits(probe: &Path, model: &Path, out: &Path, case: &Case, enabled: Opti
     if bytes.is_empty() {
         return Err(Error::no(format!("`{words}` wrote no logits")));
     }
-    Ok(Logits { bytes, said: ours(&finished.stderr) })
+    Ok(Logits { bytes, log: ours(&finished.stderr) })
 }
 
 /// Returns the types of buffers that a build offers for weights on this machine, beside plain memory.

@@ -176,7 +176,7 @@ impl<'a> Fixture<'a> {
 }
 
 /// Counts occurrences of `words` in the server's log. The log is written with a delay, so this waits for the first one.
-pub fn times_said(server: &Server, words: &str) -> Result<usize> {
+pub fn times_logged(server: &Server, words: &str) -> Result<usize> {
     for _ in 0..40 {
         let times = server.log_text()?.matches(words).count();
         if times > 0 {

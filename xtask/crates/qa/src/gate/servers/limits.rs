@@ -2,7 +2,7 @@
 
 use espalier_core::error::Result;
 
-use super::fixture::{Fixture, times_said};
+use super::fixture::{Fixture, times_logged};
 use crate::serving::cases;
 
 /// Context size in tokens, for a single request.
@@ -19,9 +19,9 @@ pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
     let next = cases::request(&cases::numbered_prompt(2, 100));
     let stock = fixture.expect(&next)?;
     fixture.ask("the next request", &server, &next, &stock)?;
-    for said in ["--context-shift is not supported by a paged KV cache", "cache reuse is not supported"] {
-        let times = times_said(&server, said)?;
-        fixture.must(times > 0, || format!("the server did not say `{said}`"));
+    for warning in ["--context-shift is not supported by a paged KV cache", "cache reuse is not supported"] {
+        let times = times_logged(&server, warning)?;
+        fixture.must(times > 0, || format!("the server did not log `{warning}`"));
     }
     fixture.must_be_at_rest(server)
 }

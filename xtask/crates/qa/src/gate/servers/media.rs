@@ -118,9 +118,11 @@ fn one_after_the_other(
     for (at, request) in requests(server)?.iter().enumerate() {
         let (status, body) = server.post("/completion", request)?;
         compared.hold(&format!("{name}: request {at}"), &alone[at], verdict::tolerance(&[]), (status, &body));
-        let (said, expected) = (&body["timings"]["cache_n"], seeing.found.map(|found| found[at]));
-        if let Some(expected) = expected.filter(|expected| *said != json!(expected)) {
-            compared.failures.push(format!("{name}: request {at} found {said} tokens instead of {expected}"));
+        let (reported, expected) = (&body["timings"]["cache_n"], seeing.found.map(|found| found[at]));
+        if let Some(expected) = expected.filter(|expected| *reported != json!(expected)) {
+            compared
+                .failures
+                .push(format!("{name}: request {at} found {reported} tokens instead of {expected}"));
         }
     }
     let pool = pool_at_rest(server)?;

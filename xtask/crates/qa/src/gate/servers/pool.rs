@@ -5,7 +5,7 @@ use espalier_core::sys::machine::threads::result_of;
 use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
-use super::fixture::{Fixture, times_said};
+use super::fixture::{Fixture, times_logged};
 use crate::serving::asking::busy_slots;
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::kv_pool::Pool;
@@ -123,7 +123,7 @@ pub fn check_preemption(fixture: &mut Fixture<'_>) -> Result<()> {
             break;
         }
     }
-    let preempted = times_said(&server, PREEMPTED)?;
+    let preempted = times_logged(&server, PREEMPTED)?;
     fixture.must(preempted > 0, || "no request was preempted".to_string());
     fixture.must_be_at_rest(server)
 }

@@ -49,7 +49,7 @@ pub fn leaks(server: &Server) -> Result<Vec<String>> {
         let found = answer["timings"]["cache_n"].as_u64();
         if found != u64::try_from(question.found).ok() {
             wrong.push(format!(
-                "{}: expected {} cached tokens, status {status} said {found:?}",
+                "{}: expected {} cached tokens, status {status}, found {found:?}",
                 question.what, question.found
             ));
         }
@@ -85,8 +85,8 @@ pub fn refuses_what_cannot_fit(server: &Server) -> Result<Option<String>> {
     let body = json!({ "prompt": cases::any_prompt(400), "n": 4, "max_tokens": 200, "temperature": 0,
                        "ignore_eos": true });
     let (status, answer) = server.post("/v1/completions", &body)?;
-    let said = answer["error"]["message"].as_str().unwrap_or_default();
-    if status != 400 || !said.contains("KV blocks") {
+    let message = answer["error"]["message"].as_str().unwrap_or_default();
+    if status != 400 || !message.contains("KV blocks") {
         return Ok(Some(format!("a request too large for the pool returned {status}: {answer}")));
     }
     let (status, _) = server.post("/completion", &cases::request(&cases::any_prompt(100)))?;

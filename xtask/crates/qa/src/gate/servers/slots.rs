@@ -23,8 +23,8 @@ pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
     let first = in_slot(cases::request(&prompt));
     let stock = fixture.expect(&first)?;
     let answer = fixture.ask("the first answer", &server, &first, &stock)?;
-    let said: Vec<u32> = serde_json::from_value(answer["tokens"].clone()).unwrap_or_default();
-    let next = in_slot(cases::request(&[prompt, said, cases::numbered_prompt(2, 20)].concat()));
+    let tokens: Vec<u32> = serde_json::from_value(answer["tokens"].clone()).unwrap_or_default();
+    let next = in_slot(cases::request(&[prompt, tokens, cases::numbered_prompt(2, 20)].concat()));
     let stock = fixture.expect(&next)?;
     // The last generated token is not in the cache: it was never decoded.
     let kept = answer["tokens"].as_array().map_or(0, Vec::len) + PROMPT - 1;

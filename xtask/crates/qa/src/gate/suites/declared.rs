@@ -268,8 +268,8 @@ extends = "a"
             ("variant = \"a\"", "variant = \"c\"", "`pins.toml` has no variant of this name"),
         ] {
             assert!(list.contains(from), "{from}");
-            let said = parse(&list.replace(from, to)).unwrap_err().to_string();
-            assert!(said.contains(says) && said.contains("next: use one of: "), "{said}");
+            let message = parse(&list.replace(from, to)).unwrap_err().to_string();
+            assert!(message.contains(says) && message.contains("next: use one of: "), "{message}");
         }
     }
 
@@ -295,8 +295,8 @@ extends = "a"
         let list = "programs = []\n[server-tests]\nrun = []\nseconds = 1\n\
                     [[paged]]\ntests = [\"a\"]\nstock = \"passed\"\nours = \"failed\"\nreason = \"r\"\n";
         for how in ["", "how = \"\"\n"] {
-            let said = parse(&format!("{list}{how}")).unwrap_err().to_string();
-            assert!(said.contains("without `how`, any failure would do"), "{said}");
+            let message = parse(&format!("{list}{how}")).unwrap_err().to_string();
+            assert!(message.contains("without `how`, any failure would do"), "{message}");
         }
         assert!(parse(&format!("{list}how = \"assert 1 == 2\"\n")).is_ok());
         for ours in ["passed", "skipped", "absent"] {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::machine::ours;
+use espalier_core::sys::machine::owned;
 use espalier_core::sys::machine::process::{Ended, Run};
 use espalier_core::sys::net::server::without_user_config;
 
@@ -69,7 +69,7 @@ pub const CASE: &str = ": ";
 impl Programs {
     /// Runs all programs and returns their outcomes.
     pub fn all(&self) -> Result<Outcomes> {
-        ours::remove_folder(&self.work)?;
+        owned::remove_folder(&self.work)?;
         disk::create_folder(&self.models())?;
         let mut outcomes = Outcomes::new();
         for program in &self.programs {
@@ -102,8 +102,8 @@ impl Programs {
         }
         .finish_within(LIMIT)?;
         let name = program.name();
-        disk::write_atomically(&self.work.join(format!("{name}.log")), ended.said.as_bytes())?;
-        let cases = if program.cases { outcome::read_cases(&ended.said) } else { Outcomes::new() };
+        disk::write_atomically(&self.work.join(format!("{name}.log")), ended.output.as_bytes())?;
+        let cases = if program.cases { outcome::read_cases(&ended.output) } else { Outcomes::new() };
         let mut outcomes: Outcomes =
             cases.into_iter().map(|(case, outcome)| (format!("{name}{CASE}{case}"), outcome)).collect();
         outcomes.insert(name, outcome_of(&ended));

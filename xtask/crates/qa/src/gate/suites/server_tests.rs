@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::machine::ours;
+use espalier_core::sys::machine::owned;
 use espalier_core::sys::machine::process::{self, Run};
 use espalier_core::sys::net::server::without_user_config;
 use serde_json::json;
@@ -81,7 +81,7 @@ impl ServerSuite<'_> {
     ) -> Result<Outcomes> {
         // As deep as upstream's test folder: the tests name files relative to it.
         let folder = work.join("tools/server/tests");
-        ours::remove_folder(work)?;
+        owned::remove_folder(work)?;
         disk::create_folder(&folder.join("tmp"))?;
         let (report, names) = (work.join("report.jsonl"), work.join("settled.json"));
         disk::write_atomically(&names, json!(settled).to_string().as_bytes())?;
@@ -93,11 +93,11 @@ impl ServerSuite<'_> {
         .env(SETTLED, &names);
         let words = run.words();
         let ended = run.finish_within(LIMIT)?;
-        disk::write_atomically(&work.join("pytest.log"), ended.said.as_bytes())?;
+        disk::write_atomically(&work.join("pytest.log"), ended.output.as_bytes())?;
         // pytest exits with 1 if tests failed and with 5 if none was collected; both are for the comparison to judge.
         match ended.status.and_then(|status| status.code()) {
             Some(0 | 1 | 5) => outcome::read_server_tests(&read_report(&report)?),
-            _ => Err(process::failed_so(&words, &ended.how(), &ended.said)),
+            _ => Err(process::failed_so(&words, &ended.how(), &ended.output)),
         }
     }
 

@@ -3,35 +3,35 @@
 use super::super::support::generations::{Generations, name};
 use super::super::support::moving::greet;
 use super::super::support::{files, git};
-use super::{HintCase, Place};
+use super::{HintCase, HintPlace};
 
 pub const CASES: &[HintCase] = &[
     HintCase {
         name: "a generation that needs siblings",
         make: || Generations::new().project,
         command: "apply --check --variant paged-v2",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask rebase --variant paged-v2", 4)],
     },
     HintCase {
         name: "a dry run on a generation",
         make: || Generations::new().project,
         command: "rebase --variant paged-v2 --dry-run",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask rebase --variant paged-v2", 4)],
     },
     HintCase {
         name: "a generation with a sibling that is behind its patch",
         make: || Generations::with_stale_sibling(name("everyone")).project,
         command: "apply --check --variant paged-v2",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask rebase --variant paged-v2", 4)],
     },
     HintCase {
         name: "a sibling into which the change of its patch is merged",
         make: || Generations::with_stale_sibling(name("everyone")).project,
         command: "rebase --variant paged-v2 --edit 1",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git -C target/espalier/rebase/v2/work status", 0),
             ("git -C target/espalier/rebase/v2/work diff sibling", 0),
@@ -52,7 +52,7 @@ pub const CASES: &[HintCase] = &[
             generations.project
         },
         command: "rebase --variant paged-v2 --continue",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git -C target/espalier/rebase/v2/work checkout automatic", 0),
             ("cargo xtask rebase --variant paged-v2 --continue", 4),
@@ -68,21 +68,21 @@ pub const CASES: &[HintCase] = &[
             generations.project
         },
         command: "rebase --variant paged-v1-1",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask prove --variant paged-v1-1 --generation v1-1", 0), ("cargo xtask undo", 0)],
     },
     HintCase {
         name: "the edit of a generation",
         make: || Generations::new().project,
         command: "edit paged-v2",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask edit paged", 0), ("cargo xtask rebase --variant paged-v2 --edit", 4)],
     },
     HintCase {
         name: "the move of a generation",
         make: || Generations::new().project,
         command: "rebase --to v1.1 --variant paged-v2",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("cargo xtask rebase --to REF --variant paged", 0),
             ("cargo xtask rebase --variant paged-v2", 4),

@@ -2,14 +2,14 @@
 
 use super::super::support::{Project, files, git};
 use super::makers::{dropped_into, with_child};
-use super::{HintCase, Place};
+use super::{HintCase, HintPlace};
 
 pub const CASES: &[HintCase] = &[
     HintCase {
         name: "docs that are stale",
         make: Project::new,
         command: "docs --check",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask docs", 0)],
     },
     HintCase {
@@ -23,7 +23,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "lint",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[
             ("cargo xtask lint --fix", 1),
             ("cargo xtask lint --fix", 1),
@@ -42,7 +42,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "lint --fix",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask lock", 0)],
     },
     HintCase {
@@ -60,7 +60,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "lint",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[("cargo xtask lint --fix", 1), ("cargo xtask lint --fix", 1)],
     },
     HintCase {
@@ -76,14 +76,14 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "lint",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[("cargo xtask lint --long", 1)],
     },
     HintCase {
         name: "lint of a folder that people dropped their patches into",
         make: || dropped_into("patches/my"),
         command: "lint",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[
             ("mv patches/my patches/my.before && mkdir", 0),
             ("mv patches/my patches/my.before && mkdir", 0),
@@ -94,28 +94,28 @@ pub const CASES: &[HintCase] = &[
         name: "the same in a folder with a blank and a quote in its name",
         make: || dropped_into("patches/it's mine"),
         command: "lint",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[("mv", 0), ("mv", 0), ("mv", 0)],
     },
     HintCase {
         name: "a patch that cannot be read",
         make: || dropped_into("patches/my"),
         command: "apply",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[("cargo xtask lint", 1)],
     },
     HintCase {
         name: "unknown trailers",
         make: with_child,
         command: "trailers child --set \"Signed-off-by: me\"",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[("cargo xtask trailers child --set", 0)],
     },
     HintCase {
         name: "trailers of a patch that is not there",
         make: Project::new,
         command: "trailers --set \"Numerics: identical\" --patch 9",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[("cargo xtask trailers --set \"Numerics: identical\" --patch 0007", 2)],
     },
 ];

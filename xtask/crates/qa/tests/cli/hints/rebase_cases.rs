@@ -7,21 +7,21 @@ use super::makers::{
     ABOUT, GREETING_GOES, clone_with_stale_child, committed, elsewhere, project_by_git, syncs_badly, waiting,
     waiting_before_a_part, with_child, with_stale_child,
 };
-use super::{HintCase, Place};
+use super::{HintCase, HintPlace};
 
 pub const CASES: &[HintCase] = &[
     HintCase {
         name: "a dry run of a rebase",
         make: || project_by_git(&[GREETING_GOES]),
         command: "rebase --to main --dry-run",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[("cargo xtask rebase --to main", 4)],
     },
     HintCase {
         name: "a rebase that is done",
         make: || committed(project_by_git(&[ABOUT])),
         command: "rebase --to main",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("cargo xtask prove HEAD", 0),
             // The patches have no trailers, which lint refuses.
@@ -37,14 +37,14 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "sync --since HEAD",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask edit", 0), ("cargo xtask undo", 0)],
     },
     HintCase {
         name: "a move that was not made",
         make: || committed(project_by_git(&[ABOUT])),
         command: "sync --since HEAD",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask sync --to main --dry-run", 0)],
     },
     HintCase {
@@ -58,7 +58,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "rebase --to main",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git -C target/espalier/rebase/hello/work status", 0),
             ("cargo xtask rebase --continue", 4),
@@ -71,7 +71,7 @@ pub const CASES: &[HintCase] = &[
         name: "a rebase with a conflict",
         make: || project_by_git(&[GREETING_GOES]),
         command: "rebase --to main",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git -C target/espalier/rebase/hello/work status", 0),
             ("cargo xtask rebase --continue", 4),
@@ -87,7 +87,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "rebase --to main",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask rebase --continue", 4), ("cargo xtask rebase --abort", 0)],
     },
     HintCase {
@@ -99,7 +99,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "rebase --variant child --to main --from \"../it's elsewhere\"",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git -C target/espalier/rebase/hello/work status", 0),
             ("cargo xtask rebase --variant child --continue", 4),
@@ -111,7 +111,7 @@ pub const CASES: &[HintCase] = &[
         name: "a rebase of a child onto its parent",
         make: with_stale_child,
         command: "rebase --variant child",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git -C target/espalier/rebase/hello/work status", 0),
             ("cargo xtask rebase --variant child --continue", 4),
@@ -123,7 +123,7 @@ pub const CASES: &[HintCase] = &[
         name: "a rebase of a child without the tree that it was made for",
         make: clone_with_stale_child,
         command: "rebase --variant child",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git restore --staged --worktree --source=COMMIT patches/paged", 0),
             ("cargo xtask apply --check --variant child", 0),
@@ -134,28 +134,28 @@ pub const CASES: &[HintCase] = &[
         name: "a rebase without a target of a series that extends none",
         make: Project::new,
         command: "rebase",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[("cargo xtask rebase --to REF --variant paged", 0)],
     },
     HintCase {
         name: "a rebase that was not begun",
         make: Project::new,
         command: "rebase --continue",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[("cargo xtask rebase --to REF --variant paged", 0)],
     },
     HintCase {
         name: "a rebase with a marker that was left",
         make: || waiting(&[GREETING_GOES], |_| {}),
         command: "rebase --continue",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("git -C target/espalier/rebase/hello/work add", 0), ("cargo xtask rebase --continue", 4)],
     },
     HintCase {
         name: "a rebase with a conflict that is not staged",
         make: || waiting(&[GREETING_GOES], |work| files::write(&work.join("src/greet.c"), "int greet;\n")),
         command: "rebase --continue",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("git -C target/espalier/rebase/hello/work add", 0), ("cargo xtask rebase --continue", 4)],
     },
     HintCase {
@@ -168,7 +168,7 @@ pub const CASES: &[HintCase] = &[
             })
         },
         command: "rebase --continue",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git -C target/espalier/rebase/hello/work restore", 0),
             ("cargo xtask rebase --continue", 4),
@@ -185,7 +185,7 @@ pub const CASES: &[HintCase] = &[
             })
         },
         command: "rebase --continue",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git -C target/espalier/rebase/hello/work checkout automatic", 0),
             ("cargo xtask rebase --continue", 4),
@@ -202,7 +202,7 @@ pub const CASES: &[HintCase] = &[
             })
         },
         command: "rebase --continue --allow-edits src/add.c",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask rebase --continue", 4)],
     },
     HintCase {
@@ -215,14 +215,14 @@ pub const CASES: &[HintCase] = &[
             })
         },
         command: "rebase --continue --allow-edits",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask rebase --continue", 4)],
     },
     HintCase {
         name: "a rebase that stops at a patch to edit it",
         make: || project_by_git(&[ABOUT]),
         command: "rebase --to main --edit 2",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git -C target/espalier/rebase/hello/work status", 0),
             ("cargo xtask rebase --continue", 0),
@@ -238,7 +238,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "rebase --continue --edit 1",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask edit", 0)],
     },
     HintCase {
@@ -249,7 +249,7 @@ pub const CASES: &[HintCase] = &[
             })
         },
         command: "rebase --continue",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask rebase --skip", 4), ("cargo xtask rebase --continue", 4)],
     },
     HintCase {
@@ -260,7 +260,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "rebase --continue",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask rebase --continue", 4), ("cargo xtask rebase --abort", 0)],
     },
     HintCase {
@@ -273,14 +273,14 @@ pub const CASES: &[HintCase] = &[
             })
         },
         command: "rebase --continue",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask rebase --continue --drop-upstreamed", 4), ("cargo xtask rebase --abort", 0)],
     },
     HintCase {
         name: "a rebase that meets what upstream has in part after a conflict",
         make: waiting_before_a_part,
         command: "rebase --continue",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("cargo xtask rebase --continue --trim-upstreamed", 0),
             ("cargo xtask rebase --continue --edit-upstreamed", 4),
@@ -293,7 +293,7 @@ pub const CASES: &[HintCase] = &[
             elsewhere(&[("Count", "src/count.c", "int count = 0;", "int count = 0; // words, not letters")])
         },
         command: "rebase --to main --from \"../it's elsewhere\"",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[("cargo xtask rebase --to main", 0)],
     },
     HintCase {
@@ -304,7 +304,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "rebase --continue",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask rebase --abort", 0)],
     },
     HintCase {
@@ -315,7 +315,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "rebase --continue",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask rebase --abort", 0)],
     },
     HintCase {
@@ -327,14 +327,14 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "rebase --continue",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask rebase --abort", 0)],
     },
     HintCase {
         name: "a sync that does not pass",
         make: syncs_badly,
         command: "sync --variant child --to v2.0",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[("cargo xtask edit child", 0), ("cargo xtask rebase --to v2.0 --variant child", 0)],
     },
 ];

@@ -4,7 +4,7 @@ use super::super::support::{Project, files, git};
 use super::makers::{
     edited, parent_went_on, with_child, with_lost_line, with_overlay_in_the_way, with_stale_child, with_work,
 };
-use super::{HintCase, Place};
+use super::{HintCase, HintPlace};
 
 pub const CASES: &[HintCase] = &[
     HintCase {
@@ -16,7 +16,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "apply",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask apply --variant paged --discard-edits", 0)],
     },
     HintCase {
@@ -27,7 +27,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "edit",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git -C target/espalier/edit/paged status", 0),
             ("cargo xtask export paged", 0),
@@ -38,7 +38,7 @@ pub const CASES: &[HintCase] = &[
         name: "export of work that is not committed",
         make: edited,
         command: "export",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git -C target/espalier/edit/paged add --all && git", 0),
             ("git -C target/espalier/edit/paged stash", 0),
@@ -48,14 +48,14 @@ pub const CASES: &[HintCase] = &[
         name: "export over a new patch of the parent",
         make: parent_went_on,
         command: "export child",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask edit child", 4)],
     },
     HintCase {
         name: "edit over commits and a new patch of the parent",
         make: parent_went_on,
         command: "edit child",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git -C target/espalier/edit/child status", 0),
             ("git -C target/espalier/edit/child rebase --onto espalier/edit/next", 0),
@@ -74,7 +74,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "edit",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git -C target/espalier/edit/paged status", 0),
             ("git -C target/espalier/edit/paged add --all && git", 0),
@@ -87,7 +87,7 @@ pub const CASES: &[HintCase] = &[
         name: "edit over a bisect",
         make: || with_work(|folder| drop(git::git(folder, &["bisect", "start", "HEAD", "HEAD~1"]))),
         command: "edit",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[
             ("git -C target/espalier/edit/paged status", 0),
             ("git -C target/espalier/edit/paged bisect reset", 0),
@@ -105,21 +105,21 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "edit",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("git -C target/espalier/edit/paged worktree remove", 0)],
     },
     HintCase {
         name: "prove of a lost line",
         make: with_lost_line,
         command: "prove HEAD~1",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask prove HEAD~1 . --write-intended", 1)],
     },
     HintCase {
         name: "entries for a lost line",
         make: with_lost_line,
         command: "prove HEAD~1 --write-intended",
-        place: Place::Here,
+        place: HintPlace::Here,
         // The entry has no reason yet.
         hints: &[("cargo xtask prove HEAD~1", 2)],
     },
@@ -127,28 +127,28 @@ pub const CASES: &[HintCase] = &[
         name: "entries for a commit",
         make: with_lost_line,
         command: "prove HEAD~1 HEAD --write-intended",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask prove HEAD~1 . --write-intended", 1)],
     },
     HintCase {
         name: "export without an edit repository",
         make: Project::new,
         command: "export",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[("cargo xtask edit paged", 0)],
     },
     HintCase {
         name: "edit",
         make: Project::new,
         command: "edit",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("git -C target/espalier/edit/paged rebase -i", 0), ("cargo xtask export paged", 0)],
     },
     HintCase {
         name: "new",
         make: Project::new,
         command: "new \"greet: say more\"",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("git -C target/espalier/edit/paged add --all && git", 0), ("cargo xtask export paged", 0)],
     },
     HintCase {
@@ -159,7 +159,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "undo",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask undo", 0)],
     },
     HintCase {
@@ -171,14 +171,14 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "undo",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("mv patches/paged/0001-greet-more-warmly.patch", 0)],
     },
     HintCase {
         name: "edit of a variant without a series",
         make: Project::new,
         command: "edit stock",
-        place: Place::Clone,
+        place: HintPlace::Clone,
         hints: &[("cargo xtask edit VARIANT", 0)],
     },
     HintCase {
@@ -190,21 +190,21 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "edit",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask edit paged --discard", 0)],
     },
     HintCase {
         name: "export without refs",
         make: || with_work(|folder| drop(git::git(folder, &["update-ref", "-d", "refs/espalier/edit/base"]))),
         command: "export",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("git -C target/espalier/edit/paged bundle", 0), ("cargo xtask edit paged --discard", 0)],
     },
     HintCase {
         name: "export on another branch",
         make: || with_work(|folder| drop(git::git(folder, &["switch", "--quiet", "--detach"]))),
         command: "export",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("git -C target/espalier/edit/paged switch edit/paged", 0)],
     },
     HintCase {
@@ -219,7 +219,7 @@ pub const CASES: &[HintCase] = &[
             })
         },
         command: "export",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("git -C target/espalier/edit/paged rebase -i", 0)],
     },
     HintCase {
@@ -230,7 +230,7 @@ pub const CASES: &[HintCase] = &[
             })
         },
         command: "export",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("git -C target/espalier/edit/paged rebase -i", 0)],
     },
     HintCase {
@@ -242,7 +242,7 @@ pub const CASES: &[HintCase] = &[
             })
         },
         command: "export",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("git -C target/espalier/edit/paged rebase -i", 0)],
     },
     HintCase {
@@ -254,7 +254,7 @@ pub const CASES: &[HintCase] = &[
             })
         },
         command: "export",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("git -C target/espalier/edit/paged rebase -i", 0)],
     },
     HintCase {
@@ -265,7 +265,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "export",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask edit paged", 0)],
     },
     HintCase {
@@ -279,7 +279,7 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "export child",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask edit paged", 0), ("git -C target/espalier/edit/child rebase --onto", 0)],
     },
     HintCase {
@@ -292,28 +292,28 @@ pub const CASES: &[HintCase] = &[
             project
         },
         command: "export",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask rebase --variant child", 4)],
     },
     HintCase {
         name: "export of a parent that has a file of its child's overlay",
         make: with_overlay_in_the_way,
         command: "export",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask apply --check --variant extra", 1)],
     },
     HintCase {
         name: "status of a child whose parent has changed",
         make: with_stale_child,
         command: "status --variant child",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask status --long --variant child", 1), ("cargo xtask rebase --variant child", 4)],
     },
     HintCase {
         name: "apply of a child whose parent has changed",
         make: with_stale_child,
         command: "apply --variant child",
-        place: Place::Here,
+        place: HintPlace::Here,
         hints: &[("cargo xtask rebase --variant child", 4)],
     },
 ];

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{cases, played, said_in};
+use super::{cases, output_of, played};
 use crate::cli::support::files;
 
 /// Prefix of a command in a source text.
@@ -125,15 +125,16 @@ fn the_command_that_builds_a_package_is_written_once() {
 
 #[test]
 fn every_command_of_the_sources_is_in_a_case() {
-    let said: Vec<String> = cases().map(|case| said_in(case, || played(case).1).to_string()).collect();
-    let is_said =
-        |site: &Site| said.iter().flat_map(|said| said.lines()).any(|line| is_printed(&site.line, line));
+    let outputs: Vec<String> = cases().map(|case| output_of(case, || played(case).1).to_string()).collect();
+    let is_in_a_case = |site: &Site| {
+        outputs.iter().flat_map(|output| output.lines()).any(|line| is_printed(&site.line, line))
+    };
     let is_listed = |site: &Site| {
         NOT_IN_A_CASE.iter().any(|(place, _)| format!("{}: {}", site.file, site.line).starts_with(place))
     };
     let sites = sites();
     assert!(sites.len() > 50, "the sources are not read as they are written: {} commands", sites.len());
-    let missing = sites.iter().filter(|site| !is_said(site) && !is_listed(site));
+    let missing = sites.iter().filter(|site| !is_in_a_case(site) && !is_listed(site));
     let missing: Vec<String> = missing.map(|site| format!("{}: {}", site.file, site.line)).collect();
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }

@@ -112,8 +112,8 @@ pub fn offered_message(project: &Project) -> Option<String> {
     }
     let mut asked = git::command(&folder);
     asked.args(["config", "--file", config.to_str().unwrap(), "--path", "commit.template"]);
-    let said = asked.output().unwrap();
-    let path = said.status.success().then(|| String::from_utf8(said.stdout).unwrap())?;
+    let output = asked.output().unwrap();
+    let path = output.status.success().then(|| String::from_utf8(output.stdout).unwrap())?;
     Some(std::fs::read_to_string(folder.join(path.trim_end())).unwrap())
 }
 

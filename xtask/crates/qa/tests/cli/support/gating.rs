@@ -198,9 +198,9 @@ pub fn gate_servers(project: &Project, check: &str) -> Output {
 /// Asserts that the check fails with these faults and reports `reason`.
 #[track_caller]
 pub fn red(check: &str, stock: &str, ours: &str, reason: &str) {
-    let said = gate_servers(&fakes(stock, ours), check);
-    assert_eq!(said.code, Some(1), "{stock}{ours}: {said}");
-    assert!(said.stderr.contains(reason), "{stock}{ours}: {said}");
+    let output = gate_servers(&fakes(stock, ours), check);
+    assert_eq!(output.code, Some(1), "{stock}{ours}: {output}");
+    assert!(output.stderr.contains(reason), "{stock}{ours}: {output}");
 }
 
 /// The faults of stock's server and of our server, and the expected message of a check.
@@ -215,10 +215,10 @@ pub fn held(check: &str, breaks: &[Break]) {
         let (stock, ours, _) = same[0];
         llama_server::package(&project, "stock", stock);
         llama_server::package(&project, "paged", ours);
-        let said = gate_servers(&project, check);
-        assert_eq!(said.code, Some(1), "{check}, {stock}{ours}: {said}");
+        let output = gate_servers(&project, check);
+        assert_eq!(output.code, Some(1), "{check}, {stock}{ours}: {output}");
         for (_, _, reason) in same {
-            assert!(said.stderr.contains(reason), "{check}, {stock}{ours}: {said}");
+            assert!(output.stderr.contains(reason), "{check}, {stock}{ours}: {output}");
         }
     }
 }

@@ -6,8 +6,8 @@ use std::process::Command;
 /// Runs git in `folder` and returns its standard output without the final newline.
 pub fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = command(folder).args(arguments).output().expect("git starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "git {arguments:?} in {}: {said}", folder.display());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "git {arguments:?} in {}: {stderr}", folder.display());
     String::from_utf8_lossy(&output.stdout).trim_end().to_string()
 }
 

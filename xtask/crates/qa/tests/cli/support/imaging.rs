@@ -105,13 +105,13 @@ impl Imaging {
         let manifest = self.document("manifest");
         let digest = manifest["layers"][layer]["digest"].as_str().unwrap().to_string();
         let path = self.project.path(IMAGE).join("blobs").join(digest.replace(':', "/"));
-        let said = Command::new("tar")
+        let output = Command::new("tar")
             .args(["--numeric-owner", "-tvzf"])
             .arg(path)
             .env("TZ", "UTC")
             .output()
             .unwrap();
-        String::from_utf8(said.stdout).unwrap().lines().map(str::to_string).collect()
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_string).collect()
     }
 
     /// Returns the manifest or the `config` of the image.

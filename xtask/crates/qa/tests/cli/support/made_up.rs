@@ -74,8 +74,8 @@ fn run_git(folder: &Path, arguments: &[&str], input: &[u8]) -> Output {
 /// Returns git's tree for the change of `commit` applied to `place`; `None` on a conflict.
 pub fn merged_by_git(repo: &Path, commit: &str, place: &str) -> Option<ObjectId> {
     let base = format!("--merge-base={commit}^");
-    let (clean, said) = git(repo, &["merge-tree", "--write-tree", &base, place, commit]);
-    clean.then(|| (said.lines().next().unwrap()).parse::<ObjectId>().unwrap())
+    let (clean, output) = git(repo, &["merge-tree", "--write-tree", &base, place, commit]);
+    clean.then(|| (output.lines().next().unwrap()).parse::<ObjectId>().unwrap())
 }
 
 /// Returns the change of `commit`; `None` if a patch cannot represent it.

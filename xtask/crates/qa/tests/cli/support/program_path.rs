@@ -35,7 +35,7 @@ const BUILD_TOOLS: [&str; 2] = ["cmake", "ninja"];
 /// Whether it runs without any other program on PATH. The shims of version managers need their manager.
 fn works_alone(program: &Path) -> bool {
     let mut command = Command::new(program);
-    command.arg("--version").env_clear().env("PATH", "").output().is_ok_and(|said| said.status.success())
+    command.arg("--version").env_clear().env("PATH", "").output().is_ok_and(|output| output.status.success())
 }
 
 fn joined(folders_of_tools: &[PathBuf]) -> OsString {

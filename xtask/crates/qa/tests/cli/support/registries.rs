@@ -178,8 +178,8 @@ fn tar(options: &[&str], archive: &Path, content: &Path) {
 fn sha256(file: &Path) -> String {
     // macOS has only the second one.
     let programs = [("sha256sum", &[][..]), ("shasum", &["-a", "256"])];
-    let said =
+    let output =
         programs.iter().find_map(|(name, options)| Command::new(name).args(*options).arg(file).output().ok());
-    let said = String::from_utf8(said.unwrap().stdout).unwrap();
-    said.split(' ').next().unwrap().trim_start_matches('\\').to_string()
+    let output = String::from_utf8(output.unwrap().stdout).unwrap();
+    output.split(' ').next().unwrap().trim_start_matches('\\').to_string()
 }

@@ -41,8 +41,8 @@ impl Stacked {
 
     /// Replaces one text in the edit repository of `variant` and commits.
     pub fn change(&self, variant: &str, file: &str, (from, to): (&str, &str), message: &str) {
-        let said = self.project.run(&["edit", variant]);
-        assert!(said.code == Some(0) || said.stderr.contains("commits that are in no patch"), "{said}");
+        let output = self.project.run(&["edit", variant]);
+        assert!(output.code == Some(0) || output.stderr.contains("commits that are in no patch"), "{output}");
         let folder = edit_folder(&self.project, variant);
         files::edit(&folder.join(file), from, to);
         git::commit(&folder, message);

@@ -142,7 +142,7 @@ fn applies_none(file: &Path, found: &PatchFiles) -> Option<Error> {
     let names: Vec<String> = there.iter().map(|(name, _)| quoted(name)).collect();
     let series = quoted(&folder.join("series").display().to_string());
     Some(
-        Error::usage(format!("`{}` applies none of the patches beside it", file.display()))
+        Error::usage(format!("`{}` applies none of the patches in its folder", file.display()))
             .detail([lines, found.notes.clone()].concat().join("\n"))
             .hint(format!(
                 "list those to import in their order, then import that file: printf '%s\\n' {} >{series}",
@@ -180,12 +180,12 @@ fn by_name(folder: &Path, files: Vec<PathBuf>, mut found: PatchFiles) -> Result<
     found.patches.sort_by(|left, right| in_natural_order(&left.name, &right.name));
     let is_reordered = found.patches != by_name;
     if is_reordered {
-        let note = "no file says the order: they were applied by the numbers in their names, so that 2 comes before 10";
+        let note = "no series file or recipe gives the order: they were applied by the numbers in their names, so that 2 comes before 10";
         found.notes.push(note.to_string());
     }
     let is_numbered = |found: &FoundPatch| found.name.starts_with(|letter: char| letter.is_ascii_digit());
     if found.patches.len() > 1 && !is_reordered && !found.patches.iter().all(is_numbered) {
-        let note = "no file says the order, and not every name has a number: they were applied in the order of their names";
+        let note = "no series file or recipe gives the order, and not every name has a number: they were applied in the order of their names";
         found.notes.push(note.to_string());
     }
     Ok(found)

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use espalier_series::{Named, Recipe, RecipeKind, Remark, fits, is_packed, read_recipe};
+use espalier_series::{Recipe, RecipeKind, RecipePatch, Remark, fits, is_packed, read_recipe};
 
 use super::found::{FoundPatch, PatchFiles, found_patch, unnamed_in};
 use super::names::{in_natural_order, is_patch, name_of};
@@ -26,18 +26,18 @@ fn candidates_for(folder: &Path) -> Result<Vec<String>> {
 pub(super) fn recipe(file: &Path, kind: RecipeKind) -> Result<PatchFiles> {
     let text = RecipeText::read(file, kind)?;
     let folder = file.parent().unwrap_or(Path::new(""));
-    let said = |remarks: Vec<Remark>| -> Vec<String> { remarks.iter().map(|it| text.shown(it)).collect() };
+    let shown = |remarks: Vec<Remark>| -> Vec<String> { remarks.iter().map(|it| text.shown(it)).collect() };
     let Recipe { patches, notes, changes } = read_recipe(kind, &text.text).map_err(|wrong| {
         Error::usage(format!("`{}` has commands that `import` cannot interpret", file.display()))
-            .detail(said(wrong).join("\n"))
+            .detail(shown(wrong).join("\n"))
             .hint(format!(
                 "list what it applies, with `-pN` and `-R`, and import that file: printf '%s\\n' 'NAME.patch -p1' >{}",
                 quoted(&folder.join("series").display().to_string())
             ))
     })?;
-    let notes = text.notes.iter().cloned().chain(said(notes)).collect();
+    let notes = text.notes.iter().cloned().chain(shown(notes)).collect();
     let candidates = candidates_for(folder)?;
-    let found = PatchFiles { notes, changes: said(changes), ..PatchFiles::default() };
+    let found = PatchFiles { notes, changes: shown(changes), ..PatchFiles::default() };
     let mut lookup = Lookup { file, folder, name: name_of(file), candidates, found };
     for named in patches.iter().filter(|named| named.left_out.is_none()) {
         lookup.take(named)?;
@@ -62,7 +62,7 @@ struct Lookup<'a> {
 
 impl Lookup<'_> {
     /// Adds the files that the recipe applies as `named`.
-    fn take(&mut self, named: &Named) -> Result<()> {
+    fn take(&mut self, named: &RecipePatch) -> Result<()> {
         let files = self.files_of(named);
         match &files[..] {
             [] if is_packed(&named.pattern) && self.folder.join(&named.pattern).is_file() => {
@@ -90,7 +90,7 @@ impl Lookup<'_> {
     }
 
     /// Returns the files that fit, in natural order: a recipe also may apply one whose name is not that of a patch.
-    fn files_of(&self, named: &Named) -> Vec<String> {
+    fn files_of(&self, named: &RecipePatch) -> Vec<String> {
         let fitting = fitting(&named.pattern, &self.candidates, &self.name);
         let mut files: Vec<String> = fitting.into_iter().map(str::to_string).collect();
         let is_plain = !named.pattern.contains('*') && !is_packed(&named.pattern);
@@ -103,7 +103,7 @@ impl Lookup<'_> {
     }
 
     /// Adds a file, unless it is applied the same way already.
-    fn push(&mut self, file: &str, named: &Named) {
+    fn push(&mut self, file: &str, named: &RecipePatch) {
         let options = named.options;
         let is_there = |patch: &FoundPatch| patch.name == file && patch.reverse == options.reverse;
         if self.found.patches.iter().any(is_there) {
@@ -120,7 +120,7 @@ impl Lookup<'_> {
     }
 
     /// Lists the files of a patch that the recipe does not apply, unless it applies them under another name.
-    fn leave_out(&mut self, named: &Named, why: &str) {
+    fn leave_out(&mut self, named: &RecipePatch, why: &str) {
         let files = self.files_of(named);
         let names = if files.is_empty() { vec![named.pattern.clone()] } else { files };
         for name in names {

@@ -188,8 +188,8 @@ mod tests {
         let good = [(EntryType::Regular, big, "a"), (EntryType::Regular, 1, long.as_str())];
         assert_eq!(lengths(&good).unwrap(), [1, long.len()]);
         for kind in [EntryType::GNULongName, EntryType::GNULongLink, EntryType::XHeader] {
-            let said = lengths(&[(kind, big, "a"), (EntryType::Regular, 1, "b")]).unwrap_err().to_string();
-            assert!(said.contains("the package is damaged\n  a path in it is too long"), "{said}");
+            let message = lengths(&[(kind, big, "a"), (EntryType::Regular, 1, "b")]).unwrap_err().to_string();
+            assert!(message.contains("the package is damaged\n  a path in it is too long"), "{message}");
         }
     }
 }

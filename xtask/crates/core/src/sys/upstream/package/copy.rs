@@ -13,7 +13,7 @@ use git2::{Indexer, ObjectType, Odb, Repository};
 
 use super::archive::{self, Entry, Kind};
 use super::limits::{LINK, add, rejected};
-use super::parts::{Part, Position, id_in_packed_refs, id_in_ref, part, position};
+use super::parts::{Position, RepositoryFile, id_in_packed_refs, id_in_ref, part, position};
 use crate::error::{Error, Result};
 use crate::sys::git::ids::object_id;
 use crate::sys::git::store::write_failed;
@@ -105,15 +105,19 @@ impl Copier<'_> {
         let name = lossy(&entry.path).into_owned();
         let part = match position(&name, self.member) {
             Position::Inside(path) => part(path, self.revision).map_err(|why| rejected(&name, why))?,
-            Position::Around => Part::UnusedObject,
+            Position::Around => RepositoryFile::UnusedObject,
             Position::Elsewhere => return Ok(()),
         };
         match (part, entry.kind) {
-            (Part::Unused, _) | (_, Kind::Folder) | (Part::UnusedObject, Kind::File) => Ok(()),
+            (RepositoryFile::Unused, _) | (_, Kind::Folder) | (RepositoryFile::UnusedObject, Kind::File) => {
+                Ok(())
+            }
             (_, Kind::Symlink | Kind::Other) => Err(rejected(&name, LINK)),
-            (Part::Pack, Kind::File) => self.take_pack(&name, entry),
-            (Part::Loose(id), Kind::File) => self.take_loose(&name, id, entry),
-            (Part::Head | Part::Tag | Part::PackedRefs, Kind::File) => self.take_name(&name, part, entry),
+            (RepositoryFile::Pack, Kind::File) => self.take_pack(&name, entry),
+            (RepositoryFile::Loose(id), Kind::File) => self.take_loose(&name, id, entry),
+            (RepositoryFile::Head | RepositoryFile::Tag | RepositoryFile::PackedRefs, Kind::File) => {
+                self.take_name(&name, part, entry)
+            }
         }
     }
 
@@ -161,14 +165,14 @@ impl Copier<'_> {
         Err(rejected(name, &format!("is the object {real}")))
     }
 
-    fn take_name(&mut self, name: &str, part: Part, entry: Entry<'_>) -> Result<()> {
+    fn take_name(&mut self, name: &str, part: RepositoryFile, entry: Entry<'_>) -> Result<()> {
         add(name, &mut 0, entry.size, self.limits.ref_bytes, "bytes of references")?;
         let mut content = Vec::new();
         entry.content.read_to_end(&mut content).map_err(|error| archive::damaged(&error))?;
         let content = lossy(&content);
         match part {
-            Part::Head => self.names.head = id_in_ref(&content),
-            Part::Tag => self.names.tag = id_in_ref(&content),
+            RepositoryFile::Head => self.names.head = id_in_ref(&content),
+            RepositoryFile::Tag => self.names.tag = id_in_ref(&content),
             // A reference in a file of its own is newer.
             _ => self.names.tag = self.names.tag.or_else(|| id_in_packed_refs(&content, self.revision)),
         }
@@ -283,11 +287,11 @@ mod tests {
     #[test]
     fn a_loose_object_with_another_id_is_rejected() {
         let other = "1".repeat(40);
-        let said = refused(&[(loose(&other).as_str(), deflated(b"blob 2\0x\n"))]);
-        assert!(said.contains(&format!("is the object {ID}")), "{said}");
+        let message = refused(&[(loose(&other).as_str(), deflated(b"blob 2\0x\n"))]);
+        assert!(message.contains(&format!("is the object {ID}")), "{message}");
         for bytes in [&b"blob 3\0x\n"[..], b"blob 2", b"file 2\0x\n", b""] {
-            let said = refused(&[(loose(ID).as_str(), deflated(bytes))]);
-            assert!(said.contains("is damaged\n  it is not an object of git"), "{said}");
+            let message = refused(&[(loose(ID).as_str(), deflated(bytes))]);
+            assert!(message.contains("is damaged\n  it is not an object of git"), "{message}");
         }
         assert!(refused(&[(loose(ID).as_str(), b"no zlib".to_vec())]).contains("is damaged"));
     }
@@ -303,31 +307,31 @@ mod tests {
         let many = [(name, pack(u32::MAX))];
         let long = [(name, [pack(1), vec![0; 1000]].concat())];
         let head = [("HEAD", vec![b'0'; 101])];
-        for (said, limit) in [
+        for (message, limit) in [
             (refused(&two), "2 loose objects, expected at most 1"),
             (refused(&big), "101 bytes in a loose object, expected at most 100"),
             (refused(&many), "4294967295 objects in packs, expected at most 10"),
             (refused(&long), "1012 bytes of packs, expected at most 1000"),
             (refused(&head), "101 bytes of references, expected at most 100"),
         ] {
-            assert!(said.contains(&format!("exceeds a limit: {limit}")), "{said}");
+            assert!(message.contains(&format!("exceeds a limit: {limit}")), "{message}");
         }
     }
 
     #[test]
     fn a_pack_without_its_objects_is_damaged() {
         let name = format!("objects/pack/pack-{ID}.pack");
-        let said = refused(&[(name.as_str(), pack(1))]);
+        let message = refused(&[(name.as_str(), pack(1))]);
         assert!(
-            said.starts_with("error: `p-1/.git/objects/pack/pack-587b") && said.contains("is damaged"),
-            "{said}"
+            message.starts_with("error: `p-1/.git/objects/pack/pack-587b") && message.contains("is damaged"),
+            "{message}"
         );
         assert!(refused(&[(name.as_str(), b"PACK".to_vec())]).contains("is damaged"));
     }
 
     #[test]
     fn a_package_without_a_repository_says_so() {
-        let said = refused(&[("config", Vec::new())]);
-        assert!(said.contains("the package has no git repository `.git`"), "{said}");
+        let message = refused(&[("config", Vec::new())]);
+        assert!(message.contains("the package has no git repository `.git`"), "{message}");
     }
 }

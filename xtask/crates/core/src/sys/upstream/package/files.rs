@@ -263,7 +263,7 @@ mod tests {
         let long = "x".repeat(101);
         let half = "x".repeat(76);
         let deep = "a/".repeat(10) + "b";
-        for (said, limit) in [
+        for (message, limit) in [
             (refused(&["a", "b", "c", "d", "e"].map(file)), "5 files, expected at most 4"),
             (refused(&[file_with("a", &long)]), "101 bytes in a file, expected at most 100"),
             (
@@ -272,7 +272,7 @@ mod tests {
             ),
             (refused(&[file(&deep)]), "231 bytes of paths and folders, expected at most 100"),
         ] {
-            assert!(said.contains(&format!("exceeds a limit: {limit}")), "{said}");
+            assert!(message.contains(&format!("exceeds a limit: {limit}")), "{message}");
         }
     }
 
@@ -289,13 +289,13 @@ mod tests {
             ("a/b", "c/../../../d", "is a link to a path with a `.` or `..` component"),
             ("a/b", "../.git/config", "is a link to a path into `.git`"),
         ] {
-            let said = refused(&[link(path, target)]);
-            assert!(said.contains(why), "{path} -> {target}: {said}");
+            let message = refused(&[link(path, target)]);
+            assert!(message.contains(why), "{path} -> {target}: {message}");
         }
-        let said = refused(&[("a", EntryType::Link, 0o644, "b")]);
+        let message = refused(&[("a", EntryType::Link, 0o644, "b")]);
         assert!(
-            said.contains("`p-1/vendor/x/a` in the package is a link, a device or a sparse file"),
-            "{said}"
+            message.contains("`p-1/vendor/x/a` in the package is a link, a device or a sparse file"),
+            "{message}"
         );
     }
 
@@ -307,14 +307,14 @@ mod tests {
             ([file("a"), file("a/b")], "`a/b` in the package is below `a`, which is a file"),
             ([link("a", "c"), file("a/b")], "`a/b` in the package is below `a`, which is a file"),
         ] {
-            let said = refused(&entries);
-            assert!(said.contains(why), "{why}: {said}");
+            let message = refused(&entries);
+            assert!(message.contains(why), "{why}: {message}");
         }
     }
 
     #[test]
     fn a_package_without_the_folder_says_so() {
-        let said = refused(&[]);
-        assert!(said.contains("the package has no files in `vendor/x`"), "{said}");
+        let message = refused(&[]);
+        assert!(message.contains("the package has no files in `vendor/x`"), "{message}");
     }
 }

@@ -21,11 +21,11 @@ pub(super) fn download(folder: &Path, package: &str, bytes: Option<u64>, ui: &Ui
         .arg("--")
         .arg(package)
         .current_folder(folder);
-    let (words, cache, mut said) = (run.words(), folder.join("cache/_cacache"), Vec::new());
+    let (words, cache, mut log) = (run.words(), folder.join("cache/_cacache"), Vec::new());
     let progress = &mut ui.progress(package, bytes, Unit::Bytes);
     let npm = Download { program: "npm", folder: &cache, patience: PATIENCE, progress, speech: npm_words };
-    let status = npm.run(run, &mut said)?;
-    succeeded("npm", &words, status, &said)?;
+    let status = npm.run(run, &mut log)?;
+    succeeded("npm", &words, status, &log)?;
     let archive = disk::files_below(folder)?
         .into_iter()
         .find(|file| file.extension().is_some_and(|extension| extension == "tgz"))

@@ -28,9 +28,9 @@ pub(super) fn position<'a>(path: &'a str, member: &str) -> Position<'a> {
     if is_around { Position::Around } else { Position::Elsewhere }
 }
 
-/// The use of a file of the repository.
+/// A file of the repository, by its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum RepositoryFile {
     /// The checked-out commit.
     Head,
     /// The requested tag.
@@ -52,24 +52,24 @@ pub(super) enum Part {
 /// # Errors
 ///
 /// The reason to reject the repository, as the end of a sentence.
-pub(super) fn part(path: &str, revision: &str) -> Result<Part, &'static str> {
+pub(super) fn part(path: &str, revision: &str) -> Result<RepositoryFile, &'static str> {
     let names: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     if !path.is_empty() && names.iter().any(|name| matches!(*name, "" | "." | "..")) {
         return Err("leads out of its folder");
     }
     Ok(match names[..] {
-        ["HEAD"] => Part::Head,
-        ["packed-refs"] => Part::PackedRefs,
-        ["refs", "tags", ..] if path == format!("refs/tags/{revision}") => Part::Tag,
+        ["HEAD"] => RepositoryFile::Head,
+        ["packed-refs"] => RepositoryFile::PackedRefs,
+        ["refs", "tags", ..] if path == format!("refs/tags/{revision}") => RepositoryFile::Tag,
         ["objects", "info", "alternates" | "http-alternates"] => {
             return Err("borrows the objects of another repository");
         }
-        ["objects", "pack", name] if is_pack(name) => Part::Pack,
+        ["objects", "pack", name] if is_pack(name) => RepositoryFile::Pack,
         ["objects", folder, name] if folder.len() == 2 => {
-            format!("{folder}{name}").parse().map_or(Part::UnusedObject, Part::Loose)
+            format!("{folder}{name}").parse().map_or(RepositoryFile::UnusedObject, RepositoryFile::Loose)
         }
-        [""] | ["objects", ..] => Part::UnusedObject,
-        _ => Part::Unused,
+        [""] | ["objects", ..] => RepositoryFile::UnusedObject,
+        _ => RepositoryFile::Unused,
     })
 }
 
@@ -99,15 +99,15 @@ mod tests {
         let pack = format!("objects/pack/pack-{id}.pack");
         let loose = format!("objects/{}/{}", &id[..2], &id[2..]);
         let read = |path: &str| part(path, "v1");
-        assert_eq!(read("HEAD"), Ok(Part::Head));
-        assert_eq!(read("packed-refs"), Ok(Part::PackedRefs));
-        assert_eq!(read("refs/tags/v1"), Ok(Part::Tag));
-        assert_eq!(read(&pack), Ok(Part::Pack));
-        assert_eq!(read(&loose), Ok(Part::Loose(id.parse().unwrap())));
+        assert_eq!(read("HEAD"), Ok(RepositoryFile::Head));
+        assert_eq!(read("packed-refs"), Ok(RepositoryFile::PackedRefs));
+        assert_eq!(read("refs/tags/v1"), Ok(RepositoryFile::Tag));
+        assert_eq!(read(&pack), Ok(RepositoryFile::Pack));
+        assert_eq!(read(&loose), Ok(RepositoryFile::Loose(id.parse().unwrap())));
         for path in
             ["config", "hooks/post-checkout", "shallow", "info/grafts", "refs/tags/v2", "modules/x/HEAD"]
         {
-            assert_eq!(read(path), Ok(Part::Unused), "{path}");
+            assert_eq!(read(path), Ok(RepositoryFile::Unused), "{path}");
         }
         let others = [
             "",
@@ -122,7 +122,7 @@ mod tests {
             "objects/0a/b/c",
         ];
         for path in others.into_iter().chain([pack.replace(".pack", ".idx").as_str()]) {
-            assert_eq!(read(path), Ok(Part::UnusedObject), "{path}");
+            assert_eq!(read(path), Ok(RepositoryFile::UnusedObject), "{path}");
         }
     }
 

@@ -36,13 +36,13 @@ pub(super) fn download(
     let run = Run::new("python3").install_hint(INSTALL).arg(&script);
     let run = pip_client(run, folder).args(["--no-binary", ":all:", "--dest"]).arg(&to);
     let run = run.args(["--", requirement, sha256.as_str()]);
-    let (words, mut said) = (run.words(), Vec::new());
+    let (words, mut log) = (run.words(), Vec::new());
     let progress = &mut ui.progress(requirement, bytes, Unit::Bytes);
     let speech = |line: &str| Some(line.to_string());
     let pip = Download { program: "pip", folder: &to, patience: PIP_PATIENCE, progress, speech };
-    let status = pip.run(run, &mut said)?;
-    succeeded("pip", &words, status, &said).map_err(|error| {
-        match said.iter().any(|line| line.contains(UNUSABLE)) {
+    let status = pip.run(run, &mut log)?;
+    succeeded("pip", &words, status, &log).map_err(|error| {
+        match log.iter().any(|line| line.contains(UNUSABLE)) {
             true => error.hint(INSTALL),
             false => error,
         }

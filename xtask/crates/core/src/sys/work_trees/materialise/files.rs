@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::Wanted;
+use super::WantedFile;
 use crate::error::Result;
 use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
@@ -32,7 +32,7 @@ fn remove_empty_folders(folder: &Path) {
     let _ = fs::remove_dir(folder);
 }
 
-pub(super) fn write(store: &Store, folder: &Path, path: &[u8], wanted: &Wanted) -> Result<()> {
+pub(super) fn write(store: &Store, folder: &Path, path: &[u8], wanted: &WantedFile) -> Result<()> {
     let file = folder.join(to_path(path));
     if file.is_dir() && !file.is_symlink() {
         // A user's files in there would have been detected before: there are none.

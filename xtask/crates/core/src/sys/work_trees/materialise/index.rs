@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use git2::{Index, IndexEntry, IndexTime};
 
-use super::Wanted;
+use super::WantedFile;
 use crate::error::Result;
 use crate::sys::git::ids::oid;
 use crate::sys::git::store;
@@ -30,7 +30,7 @@ pub(super) fn write_index(path: &Path, entries: &[IndexEntry]) -> Result<()> {
     index.write().map_err(fail)
 }
 
-pub(super) fn index_entry(folder: &Path, path: &[u8], wanted: &Wanted) -> Result<IndexEntry> {
+pub(super) fn index_entry(folder: &Path, path: &[u8], wanted: &WantedFile) -> Result<IndexEntry> {
     let file = folder.join(to_path(path));
     let meta = fs::symlink_metadata(&file).map_err(|error| disk::explain("look at", &file, &error))?;
     Ok(IndexEntry {

@@ -25,7 +25,7 @@ use crate::sys::git::ids::{object_id, oid};
 use crate::sys::git::store::Store;
 use crate::sys::git::tree_object::{Entry, id_of_files};
 use crate::sys::machine::native_path::to_path;
-use crate::sys::machine::{disk, ours};
+use crate::sys::machine::{disk, owned};
 use crate::ui::{Ui, Unit};
 
 /// Result of a run of `materialise`.
@@ -39,16 +39,16 @@ pub struct Materialised {
     pub kept: usize,
 }
 
-struct Wanted {
+struct WantedFile {
     mode: u32,
     id: ObjectId,
 }
 
-type Want = BTreeMap<Vec<u8>, Wanted>;
+type Want = BTreeMap<Vec<u8>, WantedFile>;
 
 /// The destination of a tree, and the record of its state.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct TreeDestination {
     /// The folder that holds the files.
     pub folder: PathBuf,
     /// A git index that records which blob was written where, and when.
@@ -60,11 +60,11 @@ pub struct Place {
 pub fn materialise(
     store: &Store,
     tree: ObjectId,
-    place: &Place,
+    place: &TreeDestination,
     load: impl Fn() -> Result<()>,
     ui: &Ui,
 ) -> Result<Materialised> {
-    let Place { folder, index } = place;
+    let TreeDestination { folder, index } = place;
     let have = open_index(index)?;
     let want = match remembered(place, tree, &have)? {
         Some(want) => want,
@@ -76,7 +76,7 @@ pub fn materialise(
         }
     };
     disk::create_folder(folder)?;
-    ours::demand(folder)?;
+    owned::demand(folder)?;
     let there = files_there(folder)?;
     let plan = compare(&want, &Ours { have: &have, pending: &place.pending()? }, folder, &there)?;
     refuse_edits(&plan, folder)?;
@@ -92,7 +92,7 @@ pub fn materialise(
 }
 
 /// Whether the folder holds exactly `tree`, unmodified; changes nothing.
-pub fn is_current(tree: ObjectId, place: &Place) -> Result<bool> {
+pub fn is_current(tree: ObjectId, place: &TreeDestination) -> Result<bool> {
     let have = open_index(&place.index)?;
     let want = remembered(place, tree, &have)?.filter(|_| disk::exists(&place.folder));
     let Some(want) = want else { return Ok(false) };
@@ -102,7 +102,7 @@ pub fn is_current(tree: ObjectId, place: &Place) -> Result<bool> {
 }
 
 /// Whether a person has changed, added or removed a file since it was written; changes nothing.
-pub fn has_edits(place: &Place) -> Result<bool> {
+pub fn has_edits(place: &TreeDestination) -> Result<bool> {
     let have = open_index(&place.index)?;
     let there = files_there(&place.folder)?;
     for path in &there {
@@ -115,7 +115,7 @@ pub fn has_edits(place: &Place) -> Result<bool> {
 }
 
 /// Returns the id of the subtree at `path` of the tree that was written last; `None` if it has no such folder.
-pub fn tree_below(place: &Place, path: &str) -> Result<Option<ObjectId>> {
+pub fn tree_below(place: &TreeDestination, path: &str) -> Result<Option<ObjectId>> {
     let below = |(name, entry): (&Vec<u8>, &IndexEntry)| {
         let name = name.strip_prefix(path.as_bytes())?.strip_prefix(b"/")?.to_vec();
         Some((name, Entry { mode: entry.mode, id: object_id(entry.id) }))
@@ -124,7 +124,7 @@ pub fn tree_below(place: &Place, path: &str) -> Result<Option<ObjectId>> {
     Ok((!files.is_empty()).then(|| id_of_files(&files)))
 }
 
-impl Place {
+impl TreeDestination {
     /// Returns the file that names the tree of the index; written after the index, removed before anything changes.
     fn tree_file(&self) -> PathBuf {
         self.index.with_extension("tree")
@@ -166,13 +166,18 @@ impl Ours<'_> {
 }
 
 /// If `tree` was written last, the index has its files, and no object is needed.
-fn remembered(place: &Place, tree: ObjectId, have: &BTreeMap<Vec<u8>, IndexEntry>) -> Result<Option<Want>> {
+fn remembered(
+    place: &TreeDestination,
+    tree: ObjectId,
+    have: &BTreeMap<Vec<u8>, IndexEntry>,
+) -> Result<Option<Want>> {
     let text = disk::read_if_there(&place.tree_file())?;
     if have.is_empty() || text.as_deref() != Some(tree.to_string().as_bytes()) {
         return Ok(None);
     }
-    let want =
-        have.iter().map(|(path, entry)| (path.clone(), Wanted { mode: entry.mode, id: object_id(entry.id) }));
+    let want = have
+        .iter()
+        .map(|(path, entry)| (path.clone(), WantedFile { mode: entry.mode, id: object_id(entry.id) }));
     Ok(Some(want.collect()))
 }
 
@@ -181,7 +186,7 @@ fn wanted(store: &Store, tree: ObjectId) -> Result<(Want, Vec<Vec<u8>>)> {
     let (mut want, mut submodules) = (Want::new(), Vec::new());
     for (path, mode, id) in store.files(tree)? {
         match mode {
-            0o100_644 | 0o100_755 | 0o120_000 => drop(want.insert(path, Wanted { mode, id })),
+            0o100_644 | 0o100_755 | 0o120_000 => drop(want.insert(path, WantedFile { mode, id })),
             SUBMODULE => submodules.push(path),
             _ => {
                 let name = printable(&path);
@@ -202,7 +207,7 @@ fn make_empty(folder: &Path, submodules: &[Vec<u8>], ui: &Ui) -> Result<()> {
         return Ok(());
     }
     let names: Vec<String> = submodules.iter().map(|path| printable(path)).collect();
-    ui.status("Leaving", format!("empty what is a submodule upstream: {}", names.join(", ")));
+    ui.status("Skipping", format!("submodules: {} (left empty)", names.join(", ")));
     submodules.iter().try_for_each(|path| disk::create_folder(&folder.join(to_path(path))))
 }
 
@@ -270,7 +275,7 @@ fn carry_out(store: &Store, want: &Want, plan: &Plan, folder: &Path, ui: &Ui) ->
 /// Rewrites the index if a file was touched or its time differs; as the last step, so that the index never lists files
 /// that were not written.
 fn remember(
-    place: &Place,
+    place: &TreeDestination,
     tree: ObjectId,
     want: &Want,
     have: &BTreeMap<Vec<u8>, IndexEntry>,
@@ -288,12 +293,12 @@ fn remember(
 }
 
 /// Removes a person's changes and additions; unmodified files stay. Only on explicit request.
-pub fn discard_edits(place: &Place) -> Result<()> {
+pub fn discard_edits(place: &TreeDestination) -> Result<()> {
     let have = open_index(&place.index)?;
     if !disk::exists(&place.folder) {
         return Ok(());
     }
-    ours::demand(&place.folder)?;
+    owned::demand(&place.folder)?;
     for path in files_there(&place.folder)? {
         let written = have.get(&path);
         let found = look(&place.folder, &path, written)?;

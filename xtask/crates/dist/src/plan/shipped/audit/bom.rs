@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Known, crate_folders, differences, unequal};
+use super::{RepositoryFacts, crate_folders, differences, unequal};
 use crate::plan::manifest::Manifest;
 use crate::plan::shipped::cyclonedx::{Bom, Component, Patch};
 use crate::plan::shipped::sbom::{PATCH_SHA256, RUST, SPEC, STATUS, UPSTREAM};
 use crate::plan::shipped::{PROVENANCE, SBOM, UPSTREAM_LICENCES};
 
 /// All findings about the SBOM.
-pub(super) fn findings(bom: &Bom, manifest: &Manifest, known: &Known) -> Vec<String> {
+pub(super) fn findings(bom: &Bom, manifest: &Manifest, known: &RepositoryFacts) -> Vec<String> {
     let whose = format!("`{SBOM}`");
     let package = &bom.metadata.component;
     let name = format!("espalier-{}-{}", manifest.variant, manifest.flavor);
@@ -44,7 +44,7 @@ fn files(bom: &Bom, manifest: &Manifest) -> Vec<String> {
     differences(&format!("`{SBOM}`"), &listed, "manifest.json", &there)
 }
 
-fn upstream(bom: &Bom, manifest: &Manifest, known: &Known) -> Vec<String> {
+fn upstream(bom: &Bom, manifest: &Manifest, known: &RepositoryFacts) -> Vec<String> {
     let whose = format!("`{SBOM}`");
     let component = bom.components.iter().find(|component| component.bom_ref == UPSTREAM);
     let (Some(component), Some(pedigree)) =
@@ -64,12 +64,12 @@ fn upstream(bom: &Bom, manifest: &Manifest, known: &Known) -> Vec<String> {
     );
     found.extend(patches(component, &pedigree.patches, manifest));
     found.extend(known.patches.iter().filter_map(|note| {
-        let said = pedigree.patches.iter().find(|patch| patch.diff.url == note.file)?.resolves.first();
+        let stated = pedigree.patches.iter().find(|patch| patch.diff.url == note.file)?.resolves.first();
         let is_ours = manifest.patches.get(&note.file) == Some(&note.sha256);
         let expected = (note.subject.clone(), format!("{STATUS}{}", note.status));
-        let said = said.map(|issue| (issue.name.clone(), issue.description.clone())).unwrap_or_default();
-        (is_ours && said != expected)
-            .then(|| format!("`{}`: {whose} says {:?}, the patch itself {:?}", note.file, said, expected))
+        let stated = stated.map(|issue| (issue.name.clone(), issue.description.clone())).unwrap_or_default();
+        (is_ours && stated != expected)
+            .then(|| format!("`{}`: {whose} says {:?}, the patch itself {:?}", note.file, stated, expected))
     }));
     found
 }
@@ -114,9 +114,9 @@ fn libraries(bom: &Bom, manifest: &Manifest) -> Vec<String> {
     }
     let page = bom.components.iter().find(|component| component.bom_ref == "web-page");
     let of_manifest = manifest.page.as_ref().map(|page| (page.tree.as_str(), page.sha256.as_str()));
-    let said = page.map(|page| (page.version.as_str(), page.sha256().unwrap_or_default()));
-    if said != of_manifest {
-        found.push(format!("the web page: {whose} says {said:?}, expected {of_manifest:?}"));
+    let stated = page.map(|page| (page.version.as_str(), page.sha256().unwrap_or_default()));
+    if stated != of_manifest {
+        found.push(format!("the web page: {whose} says {stated:?}, expected {of_manifest:?}"));
     }
     found
 }

@@ -19,7 +19,7 @@ use crate::plan::reference::is_reference;
 
 /// Facts from the repository.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct RepositoryFacts {
     /// Its lock; `None` without a repository.
     pub lock: Option<Lock>,
     /// Those of its patches whose files exist.
@@ -37,7 +37,7 @@ pub struct Audit {
 
 /// Checks a package.
 #[must_use]
-pub fn audit(contents: &Contents, known: &Known) -> Audit {
+pub fn audit(contents: &Contents, known: &RepositoryFacts) -> Audit {
     let mut findings = contents.others.clone();
     let manifest = read::<Manifest>(contents, MANIFEST, &mut findings);
     if let Some(manifest) = &manifest {
@@ -126,12 +126,12 @@ fn crate_folders(manifest: &Manifest) -> BTreeSet<&str> {
     below.filter_map(|file| file.split('/').next()).collect()
 }
 
-fn locked<'a>(manifest: &Manifest, known: &'a Known) -> Option<&'a LockedVariant> {
+fn locked<'a>(manifest: &Manifest, known: &'a RepositoryFacts) -> Option<&'a LockedVariant> {
     known.lock.as_ref()?.variants.get(&manifest.variant)
 }
 
 /// Checks the manifest against the repository's lock.
-fn lock(manifest: &Manifest, known: &Known) -> Vec<String> {
+fn lock(manifest: &Manifest, known: &RepositoryFacts) -> Vec<String> {
     const LOCK: &str = "espalier.lock";
     if known.lock.is_none() {
         return Vec::new();

@@ -11,7 +11,7 @@ use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::http::{Disconnect, Request};
 use espalier_core::sys::machine::process::Run;
-use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::machine::{disk, owned};
 use espalier_core::sys::net::server::{Server, help_of};
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ const SHORT: Duration = Duration::from_millis(500);
 impl RequestFuzzFixture {
     /// Prepares the fixture; detects from the program's help whether it supports `--kv-paged`.
     pub fn prepare(context: &Context, program: PathBuf, budget: Budget) -> Result<RequestFuzzFixture> {
-        ours::claim(&context.layout)?;
+        owned::claim(&context.layout)?;
         let folder = disk::scratch_folder(&context.layout.generated().join("fuzz"), "requests")?;
         let is_paged = help_of(&program)?.contains("--kv-paged");
         let model = context.file_of_espalier(SMOKE_MODEL)?;

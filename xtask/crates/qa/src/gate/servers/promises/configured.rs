@@ -39,9 +39,9 @@ pub fn pool_without_a_size(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let mib = pool["mib"].as_f64().unwrap_or(0.0);
         fixture
             .must(mib > 0.0, || format!("{arguments:?}: /props does not say how large the pool is: {pool}"));
-        let said = fixture.log_text()?;
+        let log = fixture.log_text()?;
         let line = format!("{} blocks of {BLOCK} tokens, {mib:.1} MiB", tokens / BLOCK as u64);
-        fixture.must(said.contains(&line), || format!("{arguments:?}: the log does not say \"{line}\""));
+        fixture.must(log.contains(&line), || format!("{arguments:?}: the log does not say \"{line}\""));
     }
     Ok(())
 }
@@ -75,9 +75,9 @@ pub fn earlier_names(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let started = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(old, "banana")]);
         fixture.must(started.is_err(), || format!("{old}=banana: the server starts"));
         drop(started);
-        let said = fixture.log_text()?;
-        fixture.must(said.contains(&format!("use {new}")) && said.contains("\"banana\""), || {
-            format!("{old}=banana: it says {}", said.lines().last().unwrap_or_default())
+        let log = fixture.log_text()?;
+        fixture.must(log.contains(&format!("use {new}")) && log.contains("\"banana\""), || {
+            format!("{old}=banana: it says {}", log.lines().last().unwrap_or_default())
         });
     }
     in_config(fixture)?;
@@ -92,10 +92,10 @@ fn lines_of_earlier_names() -> String {
 
 /// Checks that the log warns once of each earlier name.
 fn must_have_warned(fixture: &mut PromiseFixture<'_>, what: &str) -> Result<()> {
-    let said = fixture.log_text()?;
+    let log = fixture.log_text()?;
     for old in earlier() {
         let warning = format!("{old} is deprecated");
-        fixture.must(said.contains(&warning), || format!("{what}: the log does not say \"{warning}\""));
+        fixture.must(log.contains(&warning), || format!("{what}: the log does not say \"{warning}\""));
     }
     Ok(())
 }
@@ -143,19 +143,18 @@ const MISSPELT: [(&str, &str); 3] = [
 pub fn misspelt_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let variables = MISSPELT.map(|(name, _)| (name, "1"));
     drop(fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &variables)?);
-    let said = fixture.log_text()?;
+    let log = fixture.log_text()?;
     for (name, expected) in MISSPELT {
-        let lines: Vec<&str> = said.lines().filter(|line| line.contains(&format!("`{name}`"))).collect();
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains(&format!("`{name}`"))).collect();
         fixture.must(matches!(lines[..], [line] if line.contains(expected)), || {
             format!("{name}: expected one warning with \"{expected}\", found {lines:?}")
         });
     }
     let valid = [("LLAMA_ARG_KV_PAGED", "1"), ("ESPALIER_KV_RECENT", "32"), ("LLAMA_ARG_KV_UNIFIED", "1")];
     drop(fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &valid)?);
-    let said = fixture.log_text()?;
-    fixture.must(!said.contains("nothing reads the variable"), || {
-        format!("{valid:?}: warned of a misspelt one")
-    });
+    let log = fixture.log_text()?;
+    fixture
+        .must(!log.contains("nothing reads the variable"), || format!("{valid:?}: warned of a misspelt one"));
     Ok(())
 }
 
@@ -170,10 +169,10 @@ pub fn values_of_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let started = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(name, value)]);
         fixture.must(started.is_err(), || format!("{name}={value}: the server starts"));
         drop(started);
-        let said = fixture.log_text()?;
-        let names_value = name == "LLAMA_ARG_KV_QUALITY" || said.contains(&format!("\"{value}\""));
-        fixture.must(said.contains(name) && names_value && said.contains(expected), || {
-            format!("{name}={value}: it says {}", said.lines().last().unwrap_or_default())
+        let log = fixture.log_text()?;
+        let names_value = name == "LLAMA_ARG_KV_QUALITY" || log.contains(&format!("\"{value}\""));
+        fixture.must(log.contains(name) && names_value && log.contains(expected), || {
+            format!("{name}={value}: it says {}", log.lines().last().unwrap_or_default())
         });
     }
     for (name, value) in
@@ -253,18 +252,18 @@ pub fn cache_is_described(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             fixture.must(are_f16 == (model == Model::OddHeads), || {
                 format!("{model:?}, {quality}: /props says {cache}")
             });
-            let line = said_of_cache(fixture)?;
+            let line = cache_line(fixture)?;
             let named = ["type_k", "type_v"].map(|name| cache[name].as_str().unwrap_or("?").to_string());
             fixture.must(line.contains(&format!("K {}, V {}", named[0], named[1])), || {
                 format!("{model:?}, {quality}: /props says {cache}, and the log `{line}`")
             });
-            let said = fixture.log_text()?;
-            let times = said.matches(&format!("(--kv-quality {quality})")).count();
-            fixture.must(times == 1, || format!("{model:?}, {quality}: said {times} times at the start"));
-            fixture.must(!said.contains("nonsense"), || format!("{quality} warns of itself"));
-            let says_instead = said.contains("layers with heads of 80 values use f16");
+            let log = fixture.log_text()?;
+            let times = log.matches(&format!("(--kv-quality {quality})")).count();
+            fixture.must(times == 1, || format!("{model:?}, {quality}: logged {times} times at the start"));
+            fixture.must(!log.contains("nonsense"), || format!("{quality} warns of itself"));
+            let says_instead = log.contains("layers with heads of 80 values use f16");
             fixture.must(says_instead == (model == Model::OddHeads), || {
-                format!("{model:?}, {quality}: said that f16 was taken is {says_instead}")
+                format!("{model:?}, {quality}: that f16 is used is logged: {says_instead}")
             });
             let (status, body) = ask(&server, &plain(&cases::numbered_prompt(1, 20), 4))?;
             fixture.must(status == 200, || format!("{model:?}, {quality}: returned {status}: {body}"));
@@ -278,16 +277,16 @@ pub fn cache_is_described(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 }
 
 /// Returns the line about the cache that the server logs at start.
-fn said_of_cache(fixture: &PromiseFixture<'_>) -> Result<String> {
-    let said = fixture.log_text()?;
-    Ok(said.lines().find(|line| line.contains("the KV cache is paged")).unwrap_or_default().to_string())
+fn cache_line(fixture: &PromiseFixture<'_>) -> Result<String> {
+    let log = fixture.log_text()?;
+    Ok(log.lines().find(|line| line.contains("the KV cache is paged")).unwrap_or_default().to_string())
 }
 
 /// `--cache-ram` has no effect beside a pool, and the server logs that once.
 pub fn cache_ram_is_off(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     drop(fixture.serve(Model::Random, &["-np", "1", "-c", "1024", "--kv-paged", "--cache-ram", "100"])?);
     let times = fixture.log_text()?.matches("--cache-ram is off").count();
-    fixture.must(times == 1, || format!("said {times} times that --cache-ram is off"));
+    fixture.must(times == 1, || format!("logged {times} times that --cache-ram is off"));
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use espalier_core::error::Result;
 
 use super::asking::{ask, plain};
 use super::fixture::{Drafting, Model, PromiseFixture};
-use crate::gate::servers::fixture::times_said;
+use crate::gate::servers::fixture::times_logged;
 use crate::serving::cases;
 
 /// A draft model with a recurrent state is not paged beside a target without one: it could not go back when a draft is
@@ -20,8 +20,8 @@ pub fn with_a_state(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let (status, body) = ask(&server, &plain(&cases::any_prompt(20), 1))?;
         fixture.must(status == 200, || format!("{model:?}: returned {status}: {body}"));
         for (words, expected) in [(UNPAGED, 1), (FULL_SIZE, full_sizes)] {
-            let said = times_said(&server, words)?;
-            fixture.must(said == expected, || format!("{model:?}: the log says `{words}` {said} times"));
+            let times = times_logged(&server, words)?;
+            fixture.must(times == expected, || format!("{model:?}: the log says `{words}` {times} times"));
         }
     }
     Ok(())
@@ -34,8 +34,8 @@ pub fn is_reported(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for drafting in Drafting::ALL {
         let server =
             fixture.serve_drafting(drafting, &["-np", "1", "-c", "4096", "--kv-paged", "-lv", "4"])?;
-        let (said, expected) = (times_said(&server, WORDS)?, usize::from(drafting.kind != "draft-dflash"));
-        fixture.must(said == expected, || format!("{drafting:?}: the log says `{WORDS}` {said} times"));
+        let (times, expected) = (times_logged(&server, WORDS)?, usize::from(drafting.kind != "draft-dflash"));
+        fixture.must(times == expected, || format!("{drafting:?}: the log says `{WORDS}` {times} times"));
     }
     Ok(())
 }

@@ -130,7 +130,7 @@ fn are_divided(
 fn is_remembered(fixture: &mut PromiseFixture<'_>, name: &str, kind: Drafts, (own, alone): (u64, u64)) {
     let otherwise = || {
         format!(
-            "{name}: alice drafts {own} tokens of what she sent, and a stranger {alone}: nothing is tested"
+            "{name}: alice drafts {own} tokens of what she sent, and another key {alone}: nothing is tested"
         )
     };
     match kind {

@@ -8,7 +8,7 @@ use espalier_core::config::pins::Pins;
 use espalier_core::context::Context;
 use espalier_core::error::Result;
 use espalier_core::sys::machine::process::Run;
-use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::machine::{disk, owned};
 use espalier_core::sys::net::server::{Server, help_of};
 use espalier_modelgen::{
     AdapterSpec, Architecture, DraftKind, DraftSpec, ModelSpec, SlidingWindow, VisionSpec, WeightType,
@@ -144,7 +144,7 @@ pub struct Ended {
 impl<'a> PromiseFixture<'a> {
     /// Writes the models and opens the fixture.
     pub fn open(context: &'a Context, checked: Checked<'a>) -> Result<PromiseFixture<'a>> {
-        ours::claim(&context.layout)?;
+        owned::claim(&context.layout)?;
         let folder = context.layout.generated().join("gate/promises");
         disk::create_folder(&folder)?;
         let (compared, not_reproduced) = (Compared::default(), Vec::new());
@@ -400,7 +400,7 @@ impl<'a> PromiseFixture<'a> {
     /// Creates an empty folder for files of a server.
     pub fn empty_folder(&self, name: &str) -> Result<String> {
         let folder = self.folder.join(name);
-        ours::remove_folder(&folder)?;
+        owned::remove_folder(&folder)?;
         disk::create_folder(&folder)?;
         Ok(folder.display().to_string())
     }

@@ -29,13 +29,13 @@ struct ChosenPool {
 /// is left free. A sequence still has at most the training context. The server does not start if nothing fits.
 pub fn fills_the_pool(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for (arguments, expected) in CONTRADICTIONS {
-        let said = refusal(fixture, arguments)?;
-        fixture.must(said.contains(expected), || {
-            format!("{arguments:?}: it says {}", said.lines().last().unwrap_or_default())
+        let message = refusal(fixture, arguments)?;
+        fixture.must(message.contains(expected), || {
+            format!("{arguments:?}: it says {}", message.lines().last().unwrap_or_default())
         });
     }
-    let said = refusal(fixture, &["--kv-paged", "-c", "auto", "--fit-target", "100000000"])?;
-    let Some(free) = free_mib(&said) else {
+    let message = refusal(fixture, &["--kv-paged", "-c", "auto", "--fit-target", "100000000"])?;
+    let Some(free) = free_mib(&message) else {
         return Err(Error::no("without enough memory for `-c auto`, the log does not say how much is free"));
     };
     let mut pools = Vec::new();
@@ -80,8 +80,8 @@ fn chosen_pool(
     let target = left.to_string();
     let arguments = [&["-np", "2", "--kv-paged", "--fit-target", &target], arguments].concat();
     let started = fixture.serve_with(Model::Random, &arguments, variables);
-    let said = fixture.log_text()?;
-    let fits = started.is_ok() || !said.contains("-c auto: a KV cache of");
+    let log = fixture.log_text()?;
+    let fits = started.is_ok() || !log.contains("-c auto: a KV cache of");
     if !fixture.arose(fits, || "other processes took memory meanwhile".to_string()) {
         return Ok(None);
     }
@@ -102,7 +102,7 @@ fn chosen_pool(
     let cache = pool["mib"].as_f64().unwrap_or(f64::MAX);
     fixture.must(cache < used, || format!("{arguments:?}: a cache of {cache} MiB in {used} MiB"));
     let line = format!("-c auto: the KV cache has {tokens} tokens");
-    fixture.must(said.contains(&line), || format!("{arguments:?}: the log does not say \"{line}\""));
+    fixture.must(log.contains(&line), || format!("{arguments:?}: the log does not say \"{line}\""));
     let of_a_slot = &props["default_generation_settings"]["n_ctx"];
     fixture.must(*of_a_slot == TRAINED, || format!("{arguments:?}: a sequence can have {of_a_slot} tokens"));
     let answer = ask(&server, &plain(&cases::numbered_prompt(1, 20), 4))?;
@@ -116,9 +116,9 @@ mod tests {
 
     #[test]
     fn the_free_memory_of_a_refusal_is_read() {
-        let said =
+        let message =
             "-c auto: a KV cache of 4096 tokens (--fit-ctx) does not fit: the host has 6012.7 MiB free; the ";
-        assert_eq!(free_mib(said), Some(6012));
+        assert_eq!(free_mib(message), Some(6012));
         assert_eq!(free_mib("-c auto: the KV cache has 4096 tokens: of 6012.7 MiB free"), None);
         assert_eq!(free_mib("-c auto: a KV cache of 4096 tokens does not fit"), None);
     }

@@ -8,7 +8,7 @@ use super::asking::{ask, plain, post};
 use super::fixture::{Drafting, Model, PromiseFixture};
 use super::images;
 use super::meanwhile::meanwhile;
-use crate::gate::servers::fixture::times_said;
+use crate::gate::servers::fixture::times_logged;
 use crate::gate::servers::media;
 use crate::serving::cases;
 use crate::serving::kv_pool;
@@ -90,7 +90,7 @@ fn without_effect(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     ] {
         let server = fixture.serve(Model::Random, &[&["-np", "1", "-c", "2048"], arguments].concat())?;
         let words = format!("--kv-gather has no effect: {reason}");
-        let times = times_said(&server, &words)?;
+        let times = times_logged(&server, &words)?;
         fixture.must(times > 0, || format!("the log does not say `{words}`"));
     }
     Ok(())

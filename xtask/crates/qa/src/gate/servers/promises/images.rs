@@ -8,7 +8,7 @@ use super::asking::{ask, plain, with};
 use super::fixture::{Drafting, Model, PromiseFixture};
 use super::meanwhile::meanwhile;
 use super::tenants::MOMENT;
-use crate::gate::servers::fixture::times_said;
+use crate::gate::servers::fixture::times_logged;
 use crate::gate::servers::media;
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::kv_pool::{self, Pool};
@@ -153,7 +153,7 @@ pub fn image_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             fixture.hold(&what, &expected, reference.tolerance, (answer.0, &answer.1));
             computed.push(answer.1["timings"]["prompt_n"].as_u64().unwrap_or(u64::MAX));
         }
-        let times = times_said(&server, "encoding mtmd batch")?;
+        let times = times_logged(&server, "encoding mtmd batch")?;
         let are_hits = computed[1..].iter().all(|computed| *computed < MAX_COMPUTED);
         fixture.must(are_hits && times == 1, || {
             format!("{model:?}: the questions computed {computed:?} tokens; {times} images were encoded")
@@ -189,8 +189,8 @@ pub fn drafts_and_images(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         fixture.serve_drafting_unpaged(Drafting::SEEING, &["-np", "2", "-c", "4096", "--kv-paged"])?;
     let (status, body) = ask(&server, &plain(&cases::any_prompt(20), 4))?;
     fixture.must(status == 200, || format!("a text beside drafts returned {status}: {body}"));
-    let said = times_said(&server, WORDS)?;
-    fixture.must(said > 0, || format!("the log does not say `{WORDS}`"));
+    let times = times_logged(&server, WORDS)?;
+    fixture.must(times > 0, || format!("the log does not say `{WORDS}`"));
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use super::asking::{LIMIT, ask, metric, metric_text, metrics, plain, post, with}
 use super::fixture::{Model, PromiseFixture};
 use super::streams;
 use super::tenants::MOMENT;
-use crate::gate::servers::fixture::times_said;
+use crate::gate::servers::fixture::times_logged;
 use crate::serving::cases;
 use crate::serving::kv_pool::Pool;
 use crate::serving::request_record::RequestRecord;
@@ -39,7 +39,7 @@ fn outgrow(fixture: &mut PromiseFixture<'_>, server: &Server) -> Result<Vec<Requ
             running.into_iter().map(result_of).collect()
         });
         all.extend(seen.into_iter().collect::<Result<Vec<_>>>()?);
-        if times_said(server, "preempted with")? > 0 {
+        if times_logged(server, "preempted with")? > 0 {
             return Ok(all);
         }
     }
@@ -66,7 +66,7 @@ pub fn timings_after_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> 
         let milliseconds = response.decoding_time().as_secs_f64() * 1000.0;
         fixture.must(number("predicted_ms") >= milliseconds / 2.0, || {
             format!(
-                "{milliseconds:.0} ms passed from the first token to the last, said are {}",
+                "{milliseconds:.0} ms passed from the first token to the last, `predicted_ms` is {}",
                 timings["predicted_ms"]
             )
         });
@@ -142,21 +142,21 @@ pub fn pool_of_a_sleeping_server(fixture: &mut PromiseFixture<'_>) -> Result<()>
 pub fn exact_sums(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
     let name = "time_between_tokens_seconds_sum";
-    let mut said: Vec<String> = Vec::new();
+    let mut sums: Vec<String> = Vec::new();
     for _ in 0..8 {
         ask(&server, &plain(&cases::numbered_prompt(1, 10), 1500))?;
         let (_, text) = metrics(&server)?;
         let sum = metric_text(&text, name).unwrap_or_default();
         if sum.parse().is_ok_and(|seconds: f64| seconds >= 1.0) {
-            said.push(sum.to_string());
+            sums.push(sum.to_string());
         }
         // The last digit of a microsecond is 0 once in ten times.
-        if said.len() == 3 || digits(sum) > 6 {
+        if sums.len() == 3 || digits(sum) > 6 {
             break;
         }
     }
-    fixture.must(said.last().is_some_and(|sum| digits(sum) > 6), || {
-        format!("sums of a second and more are reported as {said:?}")
+    fixture.must(sums.last().is_some_and(|sum| digits(sum) > 6), || {
+        format!("sums of a second and more are reported as {sums:?}")
     });
     Ok(())
 }

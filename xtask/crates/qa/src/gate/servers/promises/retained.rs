@@ -127,9 +127,9 @@ pub fn whole_or_nothing(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let request = cases::request(&turns[..tokens]);
         held_and_found(fixture, &mut reference, &server, what, &request, found)?;
     }
-    let said = fixture.log_text()?;
+    let log = fixture.log_text()?;
     for words in ["prefix caching with up to", "context checkpoints disabled"] {
-        fixture.must(said.contains(words), || format!("the server did not report `{words}`"));
+        fixture.must(log.contains(words), || format!("the server did not report `{words}`"));
     }
     Ok(())
 }

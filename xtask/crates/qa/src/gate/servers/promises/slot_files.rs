@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use espalier_core::error::{Error, Result};
 use espalier_core::http::Request;
-use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::machine::{disk, owned};
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
@@ -209,7 +209,7 @@ pub fn failed_save(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let left = disk::files_in(Path::new(&saves))?;
     fixture.must(left == ["file"], || format!("after a failed save the folder has {left:?}"));
     fixture.must(disk::read(&path)? == bytes, || "the file that was there before was changed".to_string());
-    ours::remove_folder(&folder)?;
+    owned::remove_folder(&folder)?;
     fixture.must_return("the same without the folder", &act(&server, "save", "folder")?, 200);
     Ok(())
 }

@@ -176,13 +176,13 @@ pub fn turns_of_a_state(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             ask(&server, &plain(&cases::numbered_prompt(3, 1000), 1))?;
         }
         let (status, first) = ask(&server, &plain(&asked, ANSWER))?;
-        let said: Vec<u32> = serde_json::from_value(first["tokens"].clone()).unwrap_or_default();
-        fixture.must(said.len() == ANSWER, || format!("{what}: returned {status}: {first}"));
+        let tokens: Vec<u32> = serde_json::from_value(first["tokens"].clone()).unwrap_or_default();
+        fixture.must(tokens.len() == ANSWER, || format!("{what}: returned {status}: {first}"));
         let drafted = first["timings"]["draft_n"].as_u64().unwrap_or_default();
         fixture.must(options.is_empty() || drafted > 0, || "nothing was drafted".to_string());
         // The last token of the answer was not decoded.
         let past = asked.len() + ANSWER - 1;
-        let next = [&asked[..], &said, &cases::numbered_prompt(2, 20)].concat();
+        let next = [&asked[..], &tokens, &cases::numbered_prompt(2, 20)].concat();
         let answer = ask(&server, &plain(&next, 1))?;
         fixture.must_have_found(&format!("{what}: the next turn"), &answer, past / BLOCK * BLOCK);
     }
@@ -307,8 +307,8 @@ pub fn none_says_so(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         ask(&server, &plain(&prompt(1), 1))?;
         let answer = ask(&server, &plain(&prompt(1), 1))?;
         fixture.must_have_found(&format!("{model:?}"), &answer, found);
-        let said = fixture.log_text()?;
-        fixture.must(said.contains(words), || format!("{model:?}: the log does not say `{words}`"));
+        let log = fixture.log_text()?;
+        fixture.must(log.contains(words), || format!("{model:?}: the log does not say `{words}`"));
     }
     Ok(())
 }

@@ -125,8 +125,8 @@ pub fn children_refuse_without_a_key(fixture: &mut PromiseFixture<'_>) -> Result
     let request = with(question(1), "model", "tiny");
     let (status, body) = ask_router(&server, ALICE, &request)?;
     fixture.must(status == 200, || format!("through the router: returned {status}: {body}"));
-    let said = fixture.log_text()?;
-    let port = said.lines().find_map(|line| {
+    let log = fixture.log_text()?;
+    let port = log.lines().find_map(|line| {
         line.split_once("name=tiny on port ")?.1.split_whitespace().next()?.parse::<u16>().ok()
     });
     let Some(port) = port else {

@@ -9,7 +9,7 @@ use super::asking::{ask, metric, plain, post, with};
 use super::fixture::{Model, PromiseFixture};
 use super::retained::{act, held_and_found};
 use super::tenants::PROMPT;
-use crate::gate::servers::fixture::times_said;
+use crate::gate::servers::fixture::times_logged;
 use crate::serving::asking::pool_at_rest;
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::kv_pool::{self, Pool};
@@ -66,8 +66,8 @@ pub fn take_less_memory(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let what = format!("{arguments:?} with {variables:?}");
         fixture.must(pool.get("window_block_count").is_none(), || format!("{what}: {pool}"));
         let words = format!("{NO_EFFECT}{}", reason.unwrap_or_default());
-        let said = times_said(&server, &words)?;
-        fixture.must(said == usize::from(reason.is_some()), || format!("{what}: `{words}` {said} times"));
+        let times = times_logged(&server, &words)?;
+        fixture.must(times == usize::from(reason.is_some()), || format!("{what}: `{words}` {times} times"));
     }
     Ok(())
 }
@@ -206,7 +206,7 @@ pub fn outgrow_the_pool(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         }
         let what = format!("volley {volley}");
         hold_choices(fixture, &what, &expected_choice, reference.tolerance, &choices);
-        preempted |= times_said(&server, "preempted with")? > 0;
+        preempted |= times_logged(&server, "preempted with")? > 0;
         if preempted && volley > 0 || !fixture.holds_so_far() {
             break;
         }

@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 
 use super::config::Config;
 use super::pool::{BLOCK, Held, Pool};
-use super::request::{Event, Request, Wanted};
+use super::request::{Event, Request, RequestParameters};
 use super::text::{Text, choose};
 
 /// The slots, the queue and the pool.
@@ -70,12 +70,12 @@ impl Engine {
     }
 
     /// Whether the request can ever be admitted: it needs the full blocks of the prompt, and one block for each answer.
-    pub fn fits(&self, wanted: &Wanted) -> bool {
+    pub fn fits(&self, wanted: &RequestParameters) -> bool {
         let spare = usize::from(self.config.is_broken("wants a spare block"));
         wanted.text.complete_blocks(wanted.text.len()) + wanted.tell.len() + spare <= self.pool.count
     }
 
-    pub fn ask(&mut self, wanted: Wanted) {
+    pub fn ask(&mut self, wanted: RequestParameters) {
         self.arrived += 1;
         self.waiting.push_back(Request::new(wanted, self.arrived));
     }
@@ -133,7 +133,7 @@ impl Engine {
         if !self.config.is_broken("publishes late") {
             self.cache(&mut request);
         }
-        let is_there = request.said > 0 || request.tell(Event::Progress(request.cells.len()));
+        let is_there = request.generated > 0 || request.tell(Event::Progress(request.cells.len()));
         if is_there && (!request.is_computed() || self.say_next(&mut request, slot)) {
             return Some(request);
         }
@@ -222,7 +222,7 @@ impl Engine {
 
     /// Releases the request's blocks and puts it at the head of the queue.
     fn preempt(&mut self, mut request: Request) {
-        let is_prompt = request.said == 0;
+        let is_prompt = request.generated == 0;
         let (tokens, prompt) = (request.cells.len(), if is_prompt { "prompt " } else { "" });
         let (used, count) = (self.pool.used(), self.pool.count);
         eprintln!("preempted with {tokens} {prompt}tokens: {used} of {count} KV blocks are in use");
@@ -251,14 +251,14 @@ impl Engine {
         for other in std::mem::take(&mut request.others) {
             self.answer_again(request, slot, other);
         }
-        let mut choice = choose(request.hash, request.said, &self.config);
-        let is_one_of_drafts = request.predict == 200 && request.shares && request.said == 1;
+        let mut choice = choose(request.hash, request.generated, &self.config);
+        let is_one_of_drafts = request.predict == 200 && request.shares && request.generated == 1;
         if is_one_of_drafts && self.config.breaks("rounds in drafts", false) {
             choice.likeliest[0].1 -= 0.1;
         }
         let is_there = request.say(choice);
         let goes_on = request.text.len() < self.config.cells() || self.config.is_broken("shifts the context");
-        if request.said < request.predict && goes_on {
+        if request.generated < request.predict && goes_on {
             return is_there;
         }
         request.tell_the_end(&self.config);

@@ -95,12 +95,12 @@ fn configure(arguments: &str) -> Config {
     };
     config.cannot_be_paged = config.has("--no-kv-unified") || config.is_broken("runs unpaged");
     if config.has("--kv-paged") && !config.is_broken("keeps silent") {
-        let said = [
+        let messages = [
             ("the KV cache runs unpaged, because of its buffers", config.cannot_be_paged),
             ("--context-shift is not supported by a paged KV cache", config.has("--context-shift")),
             ("cache reuse is not supported", config.has("--cache-reuse")),
         ];
-        said.iter().filter(|(_, is_so)| *is_so).for_each(|(words, _)| eprintln!("{words}"));
+        messages.iter().filter(|(_, is_so)| *is_so).for_each(|(words, _)| eprintln!("{words}"));
     }
     config
 }

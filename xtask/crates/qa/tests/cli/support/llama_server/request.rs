@@ -7,7 +7,7 @@ use super::pool::{Held, Key, Pool};
 use super::text::{Choice, Text, mixed};
 
 /// The parameters of a request.
-pub struct Wanted {
+pub struct RequestParameters {
     pub text: Text,
     /// Owner of the request: it shares blocks only with requests of the same owner.
     pub owner: String,
@@ -49,7 +49,7 @@ pub struct Request {
     pub text: Text,
     prompt: usize,
     /// Number of tokens of the answer.
-    pub said: usize,
+    pub generated: usize,
     /// The computed cells of the sequence.
     pub cells: Vec<u64>,
     keys: Vec<Key>,
@@ -68,14 +68,14 @@ pub struct Request {
 }
 
 impl Request {
-    pub fn new(mut wanted: Wanted, arrived: usize) -> Request {
+    pub fn new(mut wanted: RequestParameters, arrived: usize) -> Request {
         let mut others = std::mem::take(&mut wanted.tell);
         let tell = others.remove(0);
         Request { others, ..Request::one(wanted, tell, arrived) }
     }
 
-    fn one(wanted: Wanted, tell: Sender<Event>, arrived: usize) -> Request {
-        let Wanted { text, owner, predict, shares, slot, .. } = wanted;
+    fn one(wanted: RequestParameters, tell: Sender<Event>, arrived: usize) -> Request {
+        let RequestParameters { text, owner, predict, shares, slot, .. } = wanted;
         Request {
             prompt: text.len(),
             owner,
@@ -84,7 +84,7 @@ impl Request {
             predict,
             arrived,
             text,
-            said: 0,
+            generated: 0,
             cells: Vec::new(),
             keys: Vec::new(),
             held: Held::default(),
@@ -101,7 +101,7 @@ impl Request {
     /// Creates another answer to the prompt of `first`, which has no answer tokens yet.
     pub fn again(first: &Request, tell: Sender<Event>, arrived: usize) -> Request {
         let (text, owner) = (first.text.clone(), first.owner.clone());
-        let wanted = Wanted {
+        let wanted = RequestParameters {
             text,
             owner,
             predict: first.predict,
@@ -127,7 +127,7 @@ impl Request {
     }
 
     pub fn is_answering(&self) -> bool {
-        self.said > 0 && self.cells.len() + 1 >= self.text.len()
+        self.generated > 0 && self.cells.len() + 1 >= self.text.len()
     }
 
     /// Returns the keys of the leading blocks that are cached. At least one token is always computed.
@@ -218,7 +218,7 @@ impl Request {
     /// Appends a token to the answer. Returns false if the client has disconnected.
     pub fn say(&mut self, choice: Choice) -> bool {
         self.text.push(choice.token);
-        self.said += 1;
+        self.generated += 1;
         self.tell(Event::Token(choice))
     }
 
@@ -226,18 +226,18 @@ impl Request {
         self.is_whole = true;
         let found = self.found.unwrap_or_default();
         let stop_type = if config.is_broken("ends otherwise") { "eos" } else { "limit" };
-        let drafts = config.has("--spec-type").then(|| drafts(self.said, config));
+        let drafts = config.has("--spec-type").then(|| drafts(self.generated, config));
         self.tell(Event::End(End { found, computed: self.prompt - found, stop_type, drafts }));
     }
 }
 
 /// Returns the numbers of drafted and accepted tokens of an answer.
-fn drafts(said: usize, config: &Config) -> (usize, usize) {
-    let drafted = said / 3;
+fn drafts(generated: usize, config: &Config) -> (usize, usize) {
+    let drafted = generated / 3;
     match () {
         () if config.is_broken("drafts nothing") => (0, 0),
         () if config.is_broken("accepts all") => (drafted, drafted),
         () if config.breaks("accepts less", true) => (drafted, 1),
-        () => (drafted, said / 8),
+        () => (drafted, generated / 8),
     }
 }

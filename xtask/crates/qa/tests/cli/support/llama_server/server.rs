@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::config::Config;
 use super::engine::Engine;
 use super::pool::BLOCK;
-use super::request::{End, Event, Wanted};
+use super::request::{End, Event, RequestParameters};
 use super::text::{Choice, MARKER, Text};
 use super::{http, slots};
 
@@ -95,20 +95,20 @@ impl Fake {
         let may_hold = self.config.slots() == 1 && is_f16;
         let held = usize::from(may_hold && self.config.is_broken("holds a block"));
         let count = self.config.cells() / BLOCK;
-        let mut said = json!({ "block_count": count, "block_size": BLOCK, "blocks_used": pool.used() + held,
+        let mut metrics = json!({ "block_count": count, "block_size": BLOCK, "blocks_used": pool.used() + held,
             "blocks_used_peak": pool.peak, "blocks_retained": pool.retained(),
             "blocks_empty": count.saturating_sub(pool.used() + pool.retained()), "evicted_blocks": pool.evicted });
         if self.config.own_windows && !self.config.is_broken("keeps one size") {
-            said["window_block_count"] = 20.into();
-            said["window_blocks_used"] = (pool.used() + held).into();
+            metrics["window_block_count"] = 20.into();
+            metrics["window_blocks_used"] = (pool.used() + held).into();
         }
         if !self.config.value("--api-key").is_some_and(|keys| keys.contains(',')) {
             let hits = if self.config.is_broken("shares nothing") { 0 } else { engine.hits };
             let name = if self.config.is_broken("renames a count") { "found_tokens" } else { "hit_tokens" };
-            said["queried_tokens"] = engine.queried.into();
-            said[name] = hits.into();
+            metrics["queried_tokens"] = engine.queried.into();
+            metrics[name] = hits.into();
         }
-        said
+        metrics
     }
 
     /// Returns the metrics of snapshots. Each that was restored takes one mebibyte.
@@ -131,7 +131,7 @@ impl Fake {
             return Some((500, json!({ "error": { "message": refusal } })));
         }
         let (tell, heard) = channel();
-        let wanted = Wanted { tell: vec![tell], ..self.wanted(key, body, "n_predict") };
+        let wanted = RequestParameters { tell: vec![tell], ..self.wanted(key, body, "n_predict") };
         if let Err(refusal) = self.ask(wanted) {
             return Some(refusal);
         }
@@ -163,7 +163,7 @@ impl Fake {
         after_refusing.then_some("the KV cache is gone")
     }
 
-    fn wanted(&self, key: &str, body: &Value, predict: &str) -> Wanted {
+    fn wanted(&self, key: &str, body: &Value, predict: &str) -> RequestParameters {
         let config = &self.config;
         let scale = scale_of(&body["lora"]).unwrap_or_else(|| *self.own_scale.lock().unwrap());
         let scale = if config.is_broken("ignores adapters") { 0.0 } else { scale };
@@ -172,7 +172,7 @@ impl Fake {
         let key = if forgets_key { "" } else { key };
         let salt = if config.is_broken("forgets the salt") { &Value::Null } else { &body["cache_salt"] };
         let adapter = if config.is_broken("forgets the adapter") { 0.0 } else { scale };
-        Wanted {
+        RequestParameters {
             text: Text::of(&body["prompt"], scale, config),
             owner: format!("{key} {salt} {adapter}"),
             predict: usize::try_from(body[predict].as_u64().unwrap_or(1)).unwrap(),
@@ -183,7 +183,7 @@ impl Fake {
     }
 
     /// Passes the request to the engine, or returns the error for one that can never be admitted.
-    fn ask(&self, wanted: Wanted) -> Result<(), (u16, Value)> {
+    fn ask(&self, wanted: RequestParameters) -> Result<(), (u16, Value)> {
         let mut engine = self.engine();
         if !engine.fits(&wanted) {
             return Err((400, json!({ "error": { "message": "it needs more KV blocks than there are" } })));
@@ -199,13 +199,13 @@ impl Fake {
             return;
         }
         for event in heard {
-            let said = match event {
+            let message = match event {
                 Event::Progress(processed) => json!({ "prompt_progress": { "processed": processed } }),
                 Event::Token(choice) => json!({ "tokens": [choice.token], "stop": false }),
                 Event::End(end) => self.timings(&end, json!({ "tokens": [], "stop": true })),
                 Event::Refused(_, words) => json!({ "error": { "message": words } }),
             };
-            if http::send(stream, &said).is_err() {
+            if http::send(stream, &message).is_err() {
                 return;
             }
         }
@@ -247,7 +247,7 @@ impl Fake {
     fn choices(&self, key: &str, body: &Value) -> (u16, Value) {
         let count = body["n"].as_u64().unwrap_or(1);
         let (tell, heard): (Vec<_>, Vec<_>) = (0..count).map(|_| channel()).unzip();
-        let wanted = Wanted { tell, ..self.wanted(key, body, "max_tokens") };
+        let wanted = RequestParameters { tell, ..self.wanted(key, body, "max_tokens") };
         match self.ask(wanted) {
             Err(_) if self.config.is_broken("takes all") => (200, json!({ "choices": [] })),
             Err(refusal) => refusal,

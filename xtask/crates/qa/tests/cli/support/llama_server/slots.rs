@@ -10,7 +10,7 @@ use super::text::Text;
 
 pub fn list(engine: &mut Engine) -> Value {
     let slot = |slot: &Slot| match &slot.request {
-        Some(request) => json!({ "is_processing": true, "next_token": [{ "n_decoded": request.said }] }),
+        Some(request) => json!({ "is_processing": true, "next_token": [{ "n_decoded": request.generated }] }),
         None => json!({ "is_processing": false }),
     };
     engine.slots().iter().map(slot).collect()
@@ -52,8 +52,8 @@ fn write(retained: &RetainedSequence) -> String {
 }
 
 fn read(file: &[u8]) -> RetainedSequence {
-    let said: Value = serde_json::from_slice(file).unwrap();
-    let numbers = |name: &str| said[name].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+    let state: Value = serde_json::from_slice(file).unwrap();
+    let numbers = |name: &str| state[name].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
     let text = Text::computed(numbers("tokens"), numbers("cells"));
-    RetainedSequence { owner: said["owner"].as_str().unwrap().to_string(), text }
+    RetainedSequence { owner: state["owner"].as_str().unwrap().to_string(), text }
 }

@@ -17,5 +17,5 @@ class ServerPreset:
 
 
 def must_answer(question, status):
-    said = int(subprocess.run([os.environ["LLAMA_SERVER_BIN_PATH"], question], stdout=subprocess.PIPE).stdout)
-    assert said == status, f"assert {said} == {status}"
+    found = int(subprocess.run([os.environ["LLAMA_SERVER_BIN_PATH"], question], stdout=subprocess.PIPE).stdout)
+    assert found == status, f"assert {found} == {status}"
