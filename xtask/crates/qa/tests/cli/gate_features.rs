@@ -174,7 +174,7 @@ fn the_end_of_the_context() {
         &[
             ("", "shifts the context", "end-of-context: asked for too much: token 312 is not stock's"),
             ("", "ends otherwise", "end-of-context: it ended by \"eos\""),
-            ("", "keeps silent", "end-of-context: the server did not say `--context-shift is not supported"),
+            ("", "keeps silent", "end-of-context: the server did not log `--context-shift is not supported"),
         ],
     );
 }

@@ -25,7 +25,7 @@ fn the_canary_refuses_levels_that_build() {
     let project = started();
     for command in [&["canary"][..], &["canary", "--dry-run"], &["canary", "--until", "contract"]] {
         let output = project.run(command).code(2);
-        output.says(&["there is no `ci/flavors.toml`", "the same command with --until status"]);
+        output.says(&["`ci/flavors.toml` is missing", "the same command with --until status"]);
     }
     let plan = project.run(&["canary", "--dry-run", "--until", "status"]).success().stdout;
     assert_eq!(plan.lines().count(), 2, "{plan}");
@@ -37,7 +37,7 @@ fn no_hint_names_a_file_that_never_was() {
     for command in [&["doctor", "cpu"][..], &["build"], &["toolchain", "cpu"]] {
         let output = project.run(command).code(2);
         let output =
-            output.says(&["there is no `ci/flavors.toml`", "next: copy the one of a clone of Espalier"]);
+            output.says(&["`ci/flavors.toml` is missing", "next: copy the one of a clone of Espalier"]);
         output.says_nothing_of("git checkout");
     }
 }

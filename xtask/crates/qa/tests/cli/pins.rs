@@ -215,7 +215,7 @@ fn no_pins_toml() {
 fn no_flavors() {
     let project = Project::new();
     std::fs::remove_file(project.path("ci/flavors.toml")).unwrap();
-    project.run(&["build"]).code(2).says(&["there is no `ci/flavors.toml`", "  next: "]);
+    project.run(&["build"]).code(2).says(&["`ci/flavors.toml` is missing", "  next: "]);
     assert!(!project.path("target").exists());
 }
 
