@@ -220,7 +220,7 @@ pub unsafe extern "C" fn espalier_pool_clear(pool: *mut SharedPool) {
 /// # Safety
 ///
 /// `pool` is null or points to a live pool. `request` is null or points to a valid `struct espalier_pool_request`, each
-/// of whose pointers is valid for the length in the field after it.
+/// of whose pointers is valid for the length in the field after it, as is the `key` of each of its `extras`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_begin(
     pool: *mut SharedPool,
@@ -351,9 +351,10 @@ pub unsafe extern "C" fn espalier_pool_next_event(pool: *mut SharedPool, event: 
 
 /// # Safety
 ///
-/// Each pointer in `request` is valid for the length in the field after it.
+/// Each pointer in `request`, and the `key` of each of its `extras`, is valid for the length in the field after it.
 unsafe fn request_keys(request: &PoolRequest) -> Result<RequestKeys, PoolStatus> {
-    // SAFETY: per this function's contract the pointers in `request` are valid for their lengths.
+    // SAFETY: per this function's contract the pointers in `request` and in its extras are valid for their
+    // lengths.
     unsafe {
         let extras = slice(request.extras, request.extra_count)?;
         Ok(RequestKeys {

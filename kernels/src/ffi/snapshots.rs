@@ -68,7 +68,7 @@ pub unsafe extern "C" fn espalier_pool_snapshot_begin(
         check_output(evicted, capacity)?;
         check_output(evicted_count, 1)?;
         let reason = Reason::from_number(reason).ok_or(PoolStatus::Invalid)?;
-        // A snapshot id that is not returned to the caller would leak its memory.
+        // The memory of a snapshot leaks if its id is not returned to the caller.
         if capacity < pool.snapshots().len() {
             return Err(PoolStatus::Invalid);
         }
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn espalier_pool_distrust(
         check_groups(blocks)?;
         check_output(snapshots, capacity)?;
         check_output(snapshot_count, 1)?;
-        // A snapshot id that is not returned to the caller would leak its memory.
+        // The memory of a snapshot leaks if its id is not returned to the caller.
         if capacity < pool.snapshots().len() {
             return Err(PoolStatus::Invalid);
         }

@@ -22,7 +22,7 @@ pub(super) struct LooseHunk<'a> {
     lines: Vec<(LineKind, &'a [u8])>,
 }
 
-/// A position of a hunk in a file.
+/// The position of a hunk in a file.
 #[derive(Clone, Copy)]
 pub(super) struct HunkPosition {
     /// Number of lines above the first line compared.

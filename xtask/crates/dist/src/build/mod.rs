@@ -54,7 +54,7 @@ pub struct Options {
     /// Skip the smoke test; the build then counts as unfinished.
     #[arg(long)]
     pub no_smoke: bool,
-    /// Only configure: stop after CMake has found the flavor's dependencies.
+    /// Stop after CMake has configured the build and found the flavor's dependencies.
     #[arg(long, conflicts_with = "no_smoke")]
     pub configure_only: bool,
     /// Build from an empty folder without a compiler cache, and record the result in ci/proofs/.

@@ -81,7 +81,7 @@ fn make(context: &Context, store: &Store, variant: &Variant, series: SeriesCommi
     link_overlay(context, &repo, &series)?;
     if is_there {
         let before = layout.show(&place.before);
-        context.ui.status("Backed", format!("up the previous repository to {before} (removed by `gc`)"));
+        context.ui.status("Keeping", format!("the previous repository as {before} until `gc` removes it"));
     }
     Ok(Ready { repo, series, marks, made: true })
 }

@@ -51,7 +51,7 @@ pub struct Options {
     /// Also write the page of `status --html`.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Open, update and close one issue per broken patch; always about upstream's default branch.
+    /// Open, update and close issues, one per broken patch or failed level, about upstream's default branch.
     #[arg(long, conflicts_with = "tip")]
     pub github: bool,
     /// Print what would be done.

@@ -54,7 +54,7 @@ pub struct Options {
     /// `llama-server` to test; default: the packaged one.
     #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
-    /// Report a stalled client: no data for N seconds although it is at the head of the queue.
+    /// Seconds without data after which a client counts as stalled; longer while other requests are ahead of its own.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub patience: u32,
 }

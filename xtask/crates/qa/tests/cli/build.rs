@@ -328,12 +328,12 @@ fn run_command(project: &Project, log: &str) -> String {
 fn dry_run_says_the_commands_that_the_run_then_calls() {
     let project = Project::new();
     let more = ["--no-smoke", "--jobs", "1"];
-    let output = ["configure", "compile"].map(|kind| steps(&project, &more, kind));
+    let planned = ["configure", "compile"].map(|kind| steps(&project, &more, kind));
     assert_eq!(steps(&project, &more, "smoke"), [""; 0]);
     assert_eq!(steps(&project, &[], "smoke").len(), 1);
     project.run_build(&[&["build"], &more[..]].concat()).success();
-    assert_eq!(output[0], [run_command(&project, "configure-paged-cpu-native")]);
-    assert_eq!(output[1], [run_command(&project, "build-paged-cpu-native")]);
+    assert_eq!(planned[0], [run_command(&project, "configure-paged-cpu-native")]);
+    assert_eq!(planned[1], [run_command(&project, "build-paged-cpu-native")]);
 }
 
 /// An edit of the tree makes it out of date, although the run itself would refuse the edit.

@@ -167,7 +167,7 @@ fn every_repository_before_is_kept_whole() {
     files::write(&folder.join("build/hello"), "built\n");
     for round in ["1", "2"] {
         project.run(&["trailers", "--overwrite", "--set", &format!("Drop-when: {round}")]).success();
-        let kept = format!("Backed up the previous repository to target/espalier/edit-before/paged.{round} ");
+        let kept = format!("Keeping the previous repository as target/espalier/edit-before/paged.{round} ");
         project.run(&["edit"]).success().says(&[&kept]);
     }
     let before = project.path("target/espalier/edit-before/paged.1");

@@ -62,10 +62,10 @@ fn the_release_of_the_pinned_tag_is_asked_for() {
     let project = project();
     let package = package(&project, MEMBER, &bundle(&project, &Upstream::shared().tree()));
     fetch(&project, &package).success().says(&["npm node-llama-cpp@3.21.1"]);
-    let output = std::fs::read_to_string(project.beside("arguments")).unwrap();
+    let arguments = std::fs::read_to_string(project.beside("arguments")).unwrap();
     assert!(
-        output.contains("--ignore-scripts") && output.ends_with("-- node-llama-cpp@3.21.1\n"),
-        "{output}"
+        arguments.contains("--ignore-scripts") && arguments.ends_with("-- node-llama-cpp@3.21.1\n"),
+        "{arguments}"
     );
     project.run(&["--offline", "apply", "--check"]).success();
 }

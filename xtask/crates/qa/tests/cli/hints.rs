@@ -181,20 +181,20 @@ fn output_with_root(case: &HintCase, play: impl FnOnce() -> Output) -> &'static 
 
 /// Runs the commands of `case`; returns each with its output.
 fn followed(case: &HintCase) -> Vec<(String, Output)> {
-    let (project, report) = played(case);
-    let count = commands(case.command, output_of(case, || report.clone())).len();
+    let (project, output) = played(case);
+    let count = commands(case.command, output_of(case, || output.clone())).len();
     // A hint that is run in the same folder may change it, so the others find it as it was.
     let as_left = (count > 1 && case.place == HintPlace::Here).then(|| Saved::of(&project));
     let follow = |number: usize| {
         as_left.iter().filter(|_| number > 0).for_each(Saved::restore);
-        let command = commands(case.command, &report).swap_remove(number);
+        let command = commands(case.command, &output).swap_remove(number);
         let folder: PathBuf = match case.place {
             _ if command.starts_with("git rev-parse") => Upstream::shared().repository(),
             HintPlace::Here => project.root().to_path_buf(),
             HintPlace::Clone => project.fresh_clone(&format!("clone {number}")).root().to_path_buf(),
         };
-        let output = shell(&folder, &project, &filled_in(&command));
-        (command, output)
+        let followed = shell(&folder, &project, &filled_in(&command));
+        (command, followed)
     };
     (0..count).map(follow).collect()
 }
