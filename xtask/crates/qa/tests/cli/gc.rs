@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use espalier_dist::plan::rust_library::RustLibrary;
 
+use super::support::held_lock::HeldLock;
 use super::support::kill::{self, Kills};
 use super::support::{Project, files, git};
 
@@ -134,12 +135,10 @@ fn is_in_store(project: &Project, id: &str) -> bool {
 }
 
 /// Locks the file that marks a stage as that of a running command.
-fn held_by_this_process(project: &Project, stage: &str) -> std::fs::File {
+fn held_by_this_process(project: &Project, stage: &str) -> HeldLock {
     let path = project.path(&format!("target/espalier/{stage}.lock"));
     files::write(&path, "");
-    let file = std::fs::File::open(path).unwrap();
-    file.lock().unwrap();
-    file
+    HeldLock::exclusive(std::fs::File::open(path).unwrap())
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use super::support::held_lock::HeldLock;
 use super::support::importing::started;
 use super::support::upstream::Upstream;
 use super::support::{Output, Project, Source, files, program_path};
@@ -37,7 +38,7 @@ fn pins_that_change_while_a_run_waits() {
     let project = Project::new();
     project.run(&["lock"]).success();
     let other = std::fs::File::options().write(true).open(project.path("target/espalier/run.lock")).unwrap();
-    other.lock().unwrap();
+    let other = HeldLock::exclusive(other);
     let mut waiting =
         project.command(&["lock"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut byte = [0; 1];
@@ -120,15 +121,13 @@ fn a_helper_that_git_leaves_after_looking_at_refs_blocks_no_run() {
 }
 
 /// Takes the locks of a compiling build, as another process would hold them.
-fn as_a_build(project: &Project) -> [std::fs::File; 2] {
+fn as_a_build(project: &Project) -> [HeldLock; 2] {
     let open = |name: &str| {
         let path = project.path("target/espalier").join(name);
         std::fs::File::options().create(true).truncate(false).write(true).open(path).unwrap()
     };
     let [run, shared] = ["run.lock", "project.lock"].map(open);
-    run.lock().unwrap();
-    shared.lock_shared().unwrap();
-    [run, shared]
+    [HeldLock::exclusive(run), HeldLock::shared(shared)]
 }
 
 /// Runs a command beside a build that ends after 20 seconds: a command that waits for it prints that it does.

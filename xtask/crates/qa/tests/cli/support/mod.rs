@@ -7,6 +7,7 @@ pub mod gating;
 pub mod generations;
 pub mod git;
 pub mod github;
+pub mod held_lock;
 pub mod history;
 pub mod history_files;
 pub mod imaging;
