@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a signature, a value or a layout below changes. */
-#define ESPALIER_KERNELS_ABI_VERSION 13u
+#define ESPALIER_KERNELS_ABI_VERSION 14u
 
 /* The ABI version the library was built with; differs from the constant if header and library
  * are of different builds. */
@@ -31,6 +31,7 @@ enum espalier_feature {
     ESPALIER_FEATURE_GDN_FLAT_OUTPUT = 0, /* "gdn-flat-output" */
     ESPALIER_FEATURE_ATTENTION       = 1, /* "attention" */
     ESPALIER_FEATURE_GDN_RECURRENCE  = 2, /* "gdn-recurrence" */
+    ESPALIER_FEATURE_MUL_MAT         = 3, /* "mul-mat" */
 };
 
 /* 1 if the feature is on in this process, else 0; 0 for an unknown feature. */

@@ -26,11 +26,14 @@ pub enum Feature {
     Attention = 1,
     /// The recurrence of gated delta nets on the CPU is computed by our kernel, in place.
     GdnRecurrence = 2,
+    /// Products with q8_0 weights on the CPU are computed by our kernel.
+    MulMat = 3,
 }
 
 impl Feature {
     /// Every feature, in the order of their numbers.
-    pub const ALL: [Feature; 3] = [Feature::GdnFlatOutput, Feature::Attention, Feature::GdnRecurrence];
+    pub const ALL: [Feature; 4] =
+        [Feature::GdnFlatOutput, Feature::Attention, Feature::GdnRecurrence, Feature::MulMat];
 
     /// Returns the name used in both variables.
     pub fn name(self) -> &'static str {
@@ -38,6 +41,7 @@ impl Feature {
             Feature::GdnFlatOutput => "gdn-flat-output",
             Feature::Attention => "attention",
             Feature::GdnRecurrence => "gdn-recurrence",
+            Feature::MulMat => "mul-mat",
         }
     }
 
@@ -166,7 +170,7 @@ mod tests {
         assert_eq!(
             message,
             "ESPALIER_ENABLE names unknown features: `paged-kv`; \
-             known features: gdn-flat-output,attention,gdn-recurrence"
+             known features: gdn-flat-output,attention,gdn-recurrence,mul-mat"
         );
     }
 

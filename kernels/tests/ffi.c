@@ -559,12 +559,14 @@ int main(void) {
     print_attention_layout();
     print_attention();
     print_gdn_layout();
+    print_mul_mat_layout();
     print_kv_gather_layout();
     print_kv_gather();
     print_fit_layout();
     print_fit();
     print_gdn();
     print_gdn_convolution();
+    print_mul_mat();
     print_kv_types();
     print_calls();
     print_pool_refusals();

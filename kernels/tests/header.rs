@@ -30,10 +30,12 @@ use sha2::Digest;
 const HEADER: &str = concat!(
     include_str!("../include/espalier_kernels.h"),
     include_str!("../include/espalier_fit.h"),
-    include_str!("../include/espalier_kv_gather.h")
+    include_str!("../include/espalier_kv_gather.h"),
+    include_str!("../include/espalier_mul_mat.h")
 );
 const EXPORTS: &str = concat!(
     include_str!("../src/ffi/library.rs"),
+    include_str!("../src/ffi/mul_mat.rs"),
     include_str!("../src/ffi/attention.rs"),
     include_str!("../src/ffi/boundaries.rs"),
     include_str!("../src/ffi/fit.rs"),
@@ -121,6 +123,20 @@ fn a_delta_net_is_computed_in_place_as_c_sees_it() {
         }
         for (name, value) in expected {
             assert_eq!(printed[name], value, "{name}");
+        }
+    }
+}
+
+/// Without the feature nothing is computed.
+#[test]
+fn a_matrix_product_is_computed_as_c_sees_it() {
+    let rejected = [("mul_mat.unknown_thread", "0"), ("mul_mat.unknown_size", "0"), ("mul_mat.null", "0")];
+    let on = ("ESPALIER_ENABLE", "mul-mat");
+    for (variables, computed, out) in [(&[][..], "0", "0 0 0 0"), (&[on], "1", "13 -3 14 -14")] {
+        let printed = run_ffi_program(variables).values;
+        let expected = [("mul_mat.computed", computed), ("mul_mat.out", out)];
+        for (name, value) in expected.into_iter().chain(rejected) {
+            assert_eq!(printed[name], value, "{name}, {variables:?}");
         }
     }
 }
@@ -404,7 +420,7 @@ fn unknown_names_are_reported_once_and_ignored() {
     assert_eq!(run.values["call.enabled"], "0");
     assert_eq!(run.errors.matches("`no-such-thing`").count(), 1);
     assert!(
-        run.errors.contains("known features: gdn-flat-output,attention,gdn-recurrence"),
+        run.errors.contains("known features: gdn-flat-output,attention,gdn-recurrence,mul-mat"),
         "{}",
         run.errors
     );

@@ -1,8 +1,8 @@
 //! The C ABI: exactly the declarations of `include/espalier_kernels.h`. The block pool's part is in
 //! [`crate::ffi::pool`] and [`crate::ffi::boundaries`], the scheduler's in [`crate::ffi::scheduler`], attention's in
-//! [`crate::ffi::attention`], that of gated delta nets in [`crate::ffi::gdn`]. Two more headers,
-//! `include/espalier_kv_gather.h` and `include/espalier_fit.h`, have the declarations of [`crate::ffi::kv_gather`] and
-//! of [`crate::ffi::fit`].
+//! [`crate::ffi::attention`], that of gated delta nets in [`crate::ffi::gdn`]. Three more headers have the declarations
+//! of [`crate::ffi::kv_gather`], [`crate::ffi::fit`] and [`crate::ffi::mul_mat`]: `include/espalier_kv_gather.h`,
+//! `include/espalier_fit.h` and `include/espalier_mul_mat.h`.
 //!
 //! `tests/header.rs` checks that headers and exports agree: names, values and layouts.
 
@@ -16,7 +16,7 @@ use crate::gdn_output::{OutputFacts, may_flatten};
 use crate::{container, variables};
 
 /// The version of the C ABI. Raise it, here and in the header, whenever a signature, a value or a layout changes.
-pub const ABI_VERSION: u32 = 13;
+pub const ABI_VERSION: u32 = 14;
 
 /// Returns [`ABI_VERSION`]; the caller compares it with its header's constant.
 #[unsafe(no_mangle)]

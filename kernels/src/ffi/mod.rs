@@ -8,6 +8,7 @@ pub mod gdn;
 pub mod kv_gather;
 pub mod kv_quant;
 pub mod library;
+pub mod mul_mat;
 pub mod pool;
 pub mod scheduler;
 pub mod shared_pool;

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Simd, Work};
+use super::{MAX_LANES, Simd, Work};
 
 /// AVX2, FMA and F16C.
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +130,23 @@ unsafe impl Simd for Avx2 {
                 *row = _mm256_castsi256_ps(_mm256_cvtepi8_epi16(quants));
             }
             store_columns(rows, to.cast(), to_stride);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn columns_of_bytes(rows: &[*const i8; MAX_LANES], to: *mut i32) {
+        unsafe {
+            let row = |lane: usize| _mm256_castsi256_ps(_mm256_loadu_si256(rows[lane].cast()));
+            store_columns(std::array::from_fn(row), to.cast(), Self::LANES);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_byte_products(weights: Self::Pairs, x: Self::Pairs, sums: Self::Pairs) -> Self::Pairs {
+        unsafe {
+            // One factor has to be unsigned: the signs of the weights move to the other one.
+            let products = _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(x, weights));
+            _mm256_add_epi32(sums, _mm256_madd_epi16(products, _mm256_set1_epi16(1)))
         }
     }
 

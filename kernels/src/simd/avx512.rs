@@ -4,7 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::avx2::{halves_of_16, look_up_16};
-use super::{Simd, Windows, Work};
+use super::{MAX_LANES, Simd, Windows, Work};
 
 /// AVX-512 without VBMI and VNNI, and with both.
 #[derive(Clone, Copy, Debug)]
@@ -172,6 +172,34 @@ unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
                 *row = _mm512_castsi512_ps(_mm512_cvtepi8_epi16(quants));
             }
             store_columns(rows, to.cast(), to_stride);
+        }
+    }
+
+    // VNNI multiplies unsigned bytes by signed ones.
+    const BYTE_OFFSET: i32 = if RECENT { 128 } else { 0 };
+
+    #[inline(always)]
+    unsafe fn columns_of_bytes(rows: &[*const i8; MAX_LANES], to: *mut i32) {
+        unsafe {
+            let flip = _mm512_set1_epi8(Self::BYTE_OFFSET as i8);
+            for (i, column) in columns_of_32_bytes(rows).into_iter().enumerate() {
+                let column = if RECENT { _mm512_xor_si512(column, flip) } else { column };
+                Self::store_pairs(to.add(i * Self::LANES), column);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_byte_products(weights: Self::Pairs, x: Self::Pairs, sums: Self::Pairs) -> Self::Pairs {
+        unsafe {
+            if RECENT {
+                return _mm512_dpbusd_epi32(sums, weights, x);
+            }
+            // As in AVX2: the signs of the weights move to the other factor.
+            let is_negative = _mm512_movepi8_mask(weights);
+            let signed = _mm512_mask_sub_epi8(x, is_negative, _mm512_setzero_si512(), x);
+            let products = _mm512_maddubs_epi16(_mm512_abs_epi8(weights), signed);
+            _mm512_add_epi32(sums, _mm512_madd_epi16(products, _mm512_set1_epi16(1)))
         }
     }
 
@@ -441,5 +469,50 @@ unsafe fn byte_of_128(part: &[i8; 128], at: __m512i) -> __m512i {
     unsafe {
         let first = part.as_ptr().cast::<__m512i>();
         _mm512_permutex2var_epi8(_mm512_loadu_si512(first), at, _mm512_loadu_si512(first.add(1)))
+    }
+}
+
+/// Returns the eight columns of 16 rows of 32 bytes, in groups of four bytes.
+///
+/// # Safety
+///
+/// The processor has the instruction set, and each row has 32 bytes.
+#[inline(always)]
+unsafe fn columns_of_32_bytes(rows: &[*const i8; MAX_LANES]) -> [__m512i; 8] {
+    // SAFETY: per this function's contract the processor has the instruction set, and the rows have 32 bytes.
+    unsafe {
+        // A vector has two rows, eight apart. Groups of four vectors are transposed within 128-bit lanes.
+        let pair = |i: usize| {
+            let low = _mm512_castsi256_si512(_mm256_loadu_si256(rows[i].cast()));
+            _mm512_inserti64x4::<1>(low, _mm256_loadu_si256(rows[i + 8].cast()))
+        };
+        let upper = transpose_lanes([pair(0), pair(1), pair(2), pair(3)]);
+        let lower = transpose_lanes([pair(4), pair(5), pair(6), pair(7)]);
+        let first = _mm512_set_epi64(13, 12, 5, 4, 9, 8, 1, 0);
+        let second = _mm512_set_epi64(15, 14, 7, 6, 11, 10, 3, 2);
+        std::array::from_fn(|i| {
+            let lanes = if i < 4 { first } else { second };
+            _mm512_permutex2var_epi64(upper[i % 4], lanes, lower[i % 4])
+        })
+    }
+}
+
+/// Transposes four rows of four int32 in each 128-bit lane.
+///
+/// # Safety
+///
+/// The processor has the instruction set.
+#[inline(always)]
+unsafe fn transpose_lanes([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+    // SAFETY: per this function's contract the processor has the instruction set.
+    unsafe {
+        let (ab, cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
+        let (ab_high, cd_high) = (_mm512_unpackhi_epi32(a, b), _mm512_unpackhi_epi32(c, d));
+        [
+            _mm512_unpacklo_epi64(ab, cd),
+            _mm512_unpackhi_epi64(ab, cd),
+            _mm512_unpacklo_epi64(ab_high, cd_high),
+            _mm512_unpackhi_epi64(ab_high, cd_high),
+        ]
     }
 }

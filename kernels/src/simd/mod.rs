@@ -87,6 +87,23 @@ pub unsafe trait Simd: Copy {
     unsafe fn pairs_of_rows(first: *const i8, second: *const i8) -> [Self::Pairs; 2];
     /// Writes column `i` of the adjacent pairs in `LANES` rows of `2 * LANES` quants to `to[i * to_stride..]`.
     unsafe fn columns_of_pairs(from: *const i8, from_stride: usize, to: *mut i32, to_stride: usize);
+    /// Number that [`Simd::columns_of_bytes`] adds to each byte: [`Simd::add_byte_products`] then has it in the weights.
+    const BYTE_OFFSET: i32 = 0;
+    /// Writes column `i` of `LANES` rows, of eight columns of four bytes each, to `to[i * LANES..]`.
+    #[inline(always)]
+    unsafe fn columns_of_bytes(rows: &[*const i8; MAX_LANES], to: *mut i32) {
+        for (lane, row) in rows[..Self::LANES].iter().enumerate() {
+            for column in 0..8 {
+                // SAFETY: per the trait's contract each row has 32 bytes, and `to` has space for all columns.
+                unsafe {
+                    to.add(column * Self::LANES + lane).write(row.cast::<i32>().add(column).read_unaligned())
+                };
+            }
+        }
+    }
+    /// Computes `sums + w[0] * x[0] + ... + w[3] * x[3]` in int32 for each group of four bytes. The weights come from
+    /// [`Simd::columns_of_bytes`]. The sum is exact if no byte of `x` is -128.
+    unsafe fn add_byte_products(weights: Self::Pairs, x: Self::Pairs, sums: Self::Pairs) -> Self::Pairs;
     /// Stores `LANES` floats.
     unsafe fn store(to: *mut f32, v: Self::V);
     /// Computes `a + b`.

@@ -133,6 +133,16 @@ unsafe impl Simd for Neon {
     }
 
     #[inline(always)]
+    unsafe fn add_byte_products(weights: Self::Pairs, x: Self::Pairs, sums: Self::Pairs) -> Self::Pairs {
+        unsafe {
+            let (weights, x) = (vreinterpretq_s8_s32(weights), vreinterpretq_s8_s32(x));
+            let low = vpaddlq_s16(vmull_s8(vget_low_s8(weights), vget_low_s8(x)));
+            let high = vpaddlq_s16(vmull_high_s8(weights, x));
+            vaddq_s32(sums, vpaddq_s32(low, high))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn store(to: *mut f32, v: Self::V) {
         unsafe { vst1q_f32(to, v) }
     }

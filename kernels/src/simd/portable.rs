@@ -146,6 +146,15 @@ unsafe impl Simd for Portable {
     }
 
     #[inline(always)]
+    unsafe fn add_byte_products(weights: Self::Pairs, x: Self::Pairs, sums: Self::Pairs) -> Self::Pairs {
+        let bytes = |group: i32| group.to_ne_bytes().map(|byte| i32::from(byte as i8));
+        std::array::from_fn(|lane| {
+            let (weights, x) = (bytes(weights[lane]), bytes(x[lane]));
+            sums[lane] + weights.into_iter().zip(x).map(|(weight, x)| weight * x).sum::<i32>()
+        })
+    }
+
+    #[inline(always)]
     unsafe fn store(to: *mut f32, v: Self::V) {
         // SAFETY: per the trait's contract `to` has space for as many values.
         unsafe { to.cast::<Self::V>().write_unaligned(v) }

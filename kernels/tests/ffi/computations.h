@@ -1,5 +1,6 @@
-/* Part of ../ffi.c: attention and gated delta nets, of sizes whose results can be computed by hand. */
+/* Part of ../ffi.c: attention, gated delta nets and matrix products, of sizes whose results can be computed by hand. */
 #include "espalier_kernels.h"
+#include "espalier_mul_mat.h"
 
 #include <stdio.h>
 
@@ -99,4 +100,24 @@ static void print_gdn_convolution(void) {
     printf("gdn_conv.unknown_taps %d\n", (int) espalier_gdn_convolution_is_supported(&problem));
     printf("gdn_conv.null %d\n", (int) espalier_gdn_convolution_is_supported(NULL));
     printf("gdn_conv.null_compute %d\n", (int) espalier_gdn_convolution_compute(NULL, 0, 1));
+}
+
+/* Two rows times two tokens: the scale of a block is 1, then the bytes of its values. */
+static void print_mul_mat(void) {
+    uint8_t weights[2][34] = { { 0, 0x3c, 1, 2 }, { 0, 0x3c, 0xff } }, tokens[2][34] = { { 0, 0x3c, 3, 5 }, { 0, 0x40, 7 } };
+    float out[4] = { 0 };
+    struct espalier_mul_mat problem = { 0 };
+    problem.weights = weights;
+    problem.activations = tokens;
+    problem.out = out;
+    problem.weights_row = problem.activations_token = 34;
+    problem.out_token = 8;
+    problem.size = 32;
+    problem.rows = problem.tokens = 2;
+    printf("mul_mat.computed %d\n", (int) espalier_mul_mat_compute(&problem, 0, 1));
+    printf("mul_mat.out %g %g %g %g\n", out[0], out[1], out[2], out[3]);
+    printf("mul_mat.unknown_thread %d\n", (int) espalier_mul_mat_compute(&problem, 1, 1));
+    problem.size = 33;
+    printf("mul_mat.unknown_size %d\n", (int) espalier_mul_mat_compute(&problem, 0, 1));
+    printf("mul_mat.null %d\n", (int) espalier_mul_mat_compute(NULL, 0, 1));
 }

@@ -1,5 +1,6 @@
 /* Part of ../ffi.c: values of constants, and layouts of structs. */
 #include "espalier_kernels.h"
+#include "espalier_mul_mat.h"
 
 #include <stdio.h>
 
@@ -214,11 +215,25 @@ static void print_gdn_layout(void) {
     LAYOUT(gdn_convolution, taps);
 }
 
+static void print_mul_mat_layout(void) {
+    printf("size.mul_mat %zu\n", sizeof(struct espalier_mul_mat));
+    LAYOUT(mul_mat, weights);
+    LAYOUT(mul_mat, activations);
+    LAYOUT(mul_mat, out);
+    LAYOUT(mul_mat, weights_row);
+    LAYOUT(mul_mat, activations_token);
+    LAYOUT(mul_mat, out_token);
+    LAYOUT(mul_mat, size);
+    LAYOUT(mul_mat, rows);
+    LAYOUT(mul_mat, tokens);
+}
+
 static void print_layout(void) {
     printf("constant.abi_version %u\n", ESPALIER_KERNELS_ABI_VERSION);
     printf("constant.gdn_flat_output %d\n", (int) ESPALIER_FEATURE_GDN_FLAT_OUTPUT);
     printf("constant.attention %d\n", (int) ESPALIER_FEATURE_ATTENTION);
     printf("constant.gdn_recurrence %d\n", (int) ESPALIER_FEATURE_GDN_RECURRENCE);
+    printf("constant.mul_mat %d\n", (int) ESPALIER_FEATURE_MUL_MAT);
     printf("size.enum %zu\n", sizeof(enum espalier_feature));
     printf("size.facts %zu\n", sizeof(struct espalier_gdn_output_facts));
     FACT_OFFSET(weight_type);

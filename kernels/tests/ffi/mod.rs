@@ -13,6 +13,7 @@ use espalier_kernels::gdn::batch::Batch;
 use espalier_kernels::gdn::convolution::Convolution;
 use espalier_kernels::gdn::problem::Problem as Gdn;
 use espalier_kernels::gdn_output::OutputFacts;
+use espalier_kernels::mul_mat::Problem as MulMat;
 use espalier_kernels::kv_gather::Node;
 use espalier_kernels::pool::events::{Event, EventKind};
 use espalier_kernels::pool::groups::Group;
@@ -31,6 +32,7 @@ fn numbers_and_layouts_agree() {
         ("constant.gdn_flat_output", Feature::GdnFlatOutput as usize),
         ("constant.attention", Feature::Attention as usize),
         ("constant.gdn_recurrence", Feature::GdnRecurrence as usize),
+        ("constant.mul_mat", Feature::MulMat as usize),
         ("size.enum", size_of::<u32>()),
         ("size.facts", size_of::<OutputFacts>()),
         ("offset.weight_type", offset_of!(OutputFacts, weight_type)),
@@ -232,6 +234,29 @@ fn numbers_and_layouts_of_attention_agree() {
         assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
     }
     let compared = printed.keys().filter(|name| name.contains(".attention"));
+    assert_eq!(compared.count(), expected.len(), "ffi.c prints a value that is not compared");
+}
+
+#[test]
+fn layouts_of_matrix_products_agree() {
+    let printed = run_ffi_program(&[]).values;
+    let expected = [
+        ("size.mul_mat", size_of::<MulMat>()),
+        ("offset.mul_mat.weights", offset_of!(MulMat, weights)),
+        ("offset.mul_mat.activations", offset_of!(MulMat, activations)),
+        ("offset.mul_mat.out", offset_of!(MulMat, out)),
+        ("offset.mul_mat.weights_row", offset_of!(MulMat, weights_row)),
+        ("offset.mul_mat.activations_token", offset_of!(MulMat, activations_token)),
+        ("offset.mul_mat.out_token", offset_of!(MulMat, out_token)),
+        ("offset.mul_mat.size", offset_of!(MulMat, size)),
+        ("offset.mul_mat.rows", offset_of!(MulMat, rows)),
+        ("offset.mul_mat.tokens", offset_of!(MulMat, tokens)),
+    ];
+    for (name, value) in expected {
+        assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
+    }
+    let is_layout = |name: &str| name.starts_with("offset.mul_mat") || name.starts_with("size.mul_mat");
+    let compared = printed.keys().filter(|name| is_layout(name));
     assert_eq!(compared.count(), expected.len(), "ffi.c prints a value that is not compared");
 }
 

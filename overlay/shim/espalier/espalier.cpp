@@ -101,3 +101,7 @@ const struct espalier_kv_gather_functions * espalier_kv_gather_get_functions(voi
     };
     return espalier_kernels_match() ? &functions : nullptr;
 }
+
+espalier_mul_mat_function espalier_mul_mat_get_function(void) {
+    return espalier_kernels_match() && espalier_feature_enabled(ESPALIER_FEATURE_MUL_MAT) ? espalier_mul_mat_compute : nullptr;
+}

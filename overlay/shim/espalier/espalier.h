@@ -11,6 +11,7 @@
 #include "espalier_fit.h"
 #include "espalier_kernels.h"
 #include "espalier_kv_gather.h"
+#include "espalier_mul_mat.h"
 
 #include <stdbool.h>
 
@@ -88,6 +89,12 @@ struct espalier_kv_gather_functions {
 
 /* Returns NULL if the kernels are of another build than this header; then there are no hints. */
 ESPALIER_API const struct espalier_kv_gather_functions * espalier_kv_gather_get_functions(void);
+
+/* Matrix products, in the same way: espalier_mul_mat.h documents the function. */
+typedef int32_t (*espalier_mul_mat_function)(const struct espalier_mul_mat * problem, uint32_t thread, uint32_t threads);
+
+/* Returns NULL if mul-mat is off, or the kernels are of another build than this header. */
+ESPALIER_API espalier_mul_mat_function espalier_mul_mat_get_function(void);
 
 #ifdef __cplusplus
 }

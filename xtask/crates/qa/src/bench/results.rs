@@ -112,9 +112,9 @@ const SECTIONS: [Section; BENCHES.len()] = [
     Section {
         bench: "decode",
         title: "Decoding of gated delta nets",
-        about: "Tokens per second of all sequences together, without a server: stock, and ours with \
-                `ESPALIER_ENABLE=gdn-flat-output,gdn-recurrence`.",
-        workload: &["weights", "sequences"],
+        about: "Tokens per second of all sequences together, without a server: stock, and ours with these features in \
+                `ESPALIER_ENABLE`.",
+        workload: &["weights", "sequences", "features"],
         figures: &["stock", "ours", "speedup"],
         read: |run| read(run, delta_nets),
         page: "cpu-kernels.md",
@@ -428,14 +428,14 @@ fn decode_case(workload: &Workload, case: &Case, options: &str) -> Option<Row> {
 }
 
 fn delta_nets(run: &Decode) -> Rows {
-    run.cases.iter().filter_map(delta_net).collect()
+    run.cases.iter().filter_map(|case| delta_net(case, &run.features)).collect()
 }
 
-fn delta_net(case: &DeltaNetCase) -> Option<Row> {
+fn delta_net(case: &DeltaNetCase, features: &str) -> Option<Row> {
     let (stock, ours) = (&case.stock.decode, &case.enabled.decode);
     let (weights, sequences) = (&case.weights, case.sequences);
     Some(Row {
-        workload: format!("{weights} | {sequences}"),
+        workload: format!("{weights} | {sequences} | `{features}`"),
         figures: format!(
             "{} | {} | {:.2}x",
             whole(stock.median()?),

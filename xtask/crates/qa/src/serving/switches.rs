@@ -15,6 +15,9 @@ pub const FEATURE: &str = "gdn-flat-output";
 /// Computes the states of gated delta nets in their cache.
 pub const GDN_RECURRENCE: &str = "gdn-recurrence";
 
+/// Our CPU kernel for products with q8_0 weights.
+pub const MUL_MAT: &str = "mul-mat";
+
 /// Our CPU flash-attention kernel, which comes with a paged cache.
 pub const ATTENTION: &str = "attention";
 

@@ -6,14 +6,14 @@ use super::bench::write_manifest;
 use super::support::gating::{add_generation, gated};
 use super::support::{Output, Project, files};
 
-/// A probe that is faster by DECODE and PROMPT if both features are on.
+/// A probe that is faster by DECODE and PROMPT if all features are on.
 const PROBE: &str = r#"#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int main(int argc, char ** argv) {
     const char * enabled = getenv("ESPALIER_ENABLE");
-    const bool   is_on   = enabled && !strcmp(enabled, "gdn-flat-output,gdn-recurrence");
+    const bool   is_on   = enabled && !strcmp(enabled, "gdn-flat-output,gdn-recurrence,mul-mat");
     int          seqs    = 0;
     for (int i = 1; i + 1 < argc; i++) {
         if (!strcmp(argv[i], "--seqs")) { seqs = atoi(argv[i + 1]); }
@@ -41,7 +41,7 @@ fn bench(project: &Project, weights: &str, more: &[&str]) -> Output {
 }
 
 #[test]
-fn both_features_are_on_in_our_build_alone() {
+fn all_features_are_on_in_our_build_alone() {
     let found = bench(&with_probe(1.5, 1.25), "q4_0", &["--json"]).success().json();
     let case = &found["cases"][0];
     assert_eq!(case["enabled"], json!({ "decode": [120.0, 120.0], "prompt": [1250.0, 1250.0] }), "{found}");
@@ -56,7 +56,7 @@ fn both_features_are_on_in_our_build_alone() {
         (&case["sequences"], &case["weights"], &found["cases"][1]),
         (&json!(8), &json!("q4_0"), &json!(null))
     );
-    assert_eq!(found["features"], json!("gdn-flat-output,gdn-recurrence"));
+    assert_eq!(found["features"], json!("gdn-flat-output,gdn-recurrence,mul-mat"));
     assert_eq!((&found["threads"], &found["trees"]["paged"]), (&json!(1), &json!("2")));
 }
 

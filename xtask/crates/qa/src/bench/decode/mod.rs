@@ -19,13 +19,13 @@ use super::Rounds;
 use super::record::{Head, Keep, Record};
 use crate::serving::bench_fixture::{Variants, look_around, timed_builds};
 use crate::serving::probe::{self, Probe};
-use crate::serving::switches::{FEATURE, GDN_RECURRENCE, with_feature};
+use crate::serving::switches::{FEATURE, GDN_RECURRENCE, MUL_MAT, with_feature};
 use crate::serving::{Serving, TimedServing};
 use crate::sys::models;
 
 /// The features that a user enables for such a model, as `ESPALIER_ENABLE` lists them.
 fn features() -> String {
-    [FEATURE, GDN_RECURRENCE].join(",")
+    [FEATURE, GDN_RECURRENCE, MUL_MAT].join(",")
 }
 
 /// Tokens of each prompt.

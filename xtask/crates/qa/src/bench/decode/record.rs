@@ -15,7 +15,7 @@ pub(in crate::bench) struct Decode {
     #[serde(flatten)]
     workload: Workload,
     /// The enabled features.
-    features: String,
+    pub(in crate::bench) features: String,
     /// Tokens of each prompt.
     prompt: u32,
     /// Tokens that each sequence decodes.
@@ -222,7 +222,7 @@ mod tests {
 
         | what | decode tokens/s, median | min - max | of stock | prompt tokens/s, median | min - max | of stock |
         |---|--:|--:|--:|--:|--:|--:|
-        | gdn-flat-output,gdn-recurrence | 187.5 | 125.0 - 250.0 | 1.25x | 151.5 | 101.0 - 202.0 | 1.01x |
+        | gdn-flat-output,gdn-recurrence,mul-mat | 187.5 | 125.0 - 250.0 | 1.25x | 151.5 | 101.0 - 202.0 | 1.01x |
         | stock | 150.0 | 100.0 - 200.0 | 1.00x | 150.0 | 100.0 - 200.0 | 1.00x |
         | features off | 150.0 | 100.0 - 200.0 | 1.00x | 150.0 | 100.0 - 200.0 | 1.00x |
 

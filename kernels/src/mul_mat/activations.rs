@@ -1,0 +1,74 @@
+//! The activations of a group of tokens: their scales, and the corrections of their sums.
+
+use std::ops::Range;
+
+use super::{BLOCK, BLOCK_BYTES, Problem, SCALE_BYTES};
+use crate::simd::Simd;
+use crate::simd::half::to_f32;
+
+/// A group of tokens.
+#[derive(Debug, Default)]
+pub struct Activations {
+    /// The tokens.
+    pub tokens: Range<usize>,
+    /// By token, then by block.
+    blocks: Vec<BlockOfToken>,
+}
+
+/// What the dot products with a block have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockOfToken {
+    /// The scale.
+    pub scale: f32,
+    /// The sum to start from: it cancels the number that was added to each weight.
+    pub start: i32,
+}
+
+impl Activations {
+    /// Reads the scales of a group of tokens.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instruction set `S`, and the problem has these tokens.
+    #[inline(always)]
+    pub unsafe fn read<S: Simd>(&mut self, problem: &Problem, tokens: Range<usize>) {
+        self.blocks.clear();
+        for token in tokens.clone() {
+            for block in 0..problem.blocks() {
+                // SAFETY: per this function's contract there is such a token, and it has these blocks.
+                self.blocks.push(unsafe { block_of::<S>(row(problem, token).add(block * BLOCK_BYTES)) });
+            }
+        }
+        self.tokens = tokens;
+    }
+
+    /// Returns the blocks of a token, by its index in the group.
+    #[inline(always)]
+    pub fn blocks_of(&self, index: usize, problem: &Problem) -> *const BlockOfToken {
+        self.blocks[index * problem.blocks()..].as_ptr()
+    }
+}
+
+/// Returns the activations of a token.
+///
+/// # Safety
+///
+/// The problem has this token.
+#[inline(always)]
+pub unsafe fn row(problem: &Problem, token: usize) -> *const u8 {
+    // SAFETY: per this function's contract there is such a token.
+    unsafe { problem.activations.byte_add(token * problem.activations_token as usize).cast() }
+}
+
+/// # Safety
+///
+/// `from` points to a block of q8_0.
+#[inline(always)]
+unsafe fn block_of<S: Simd>(from: *const u8) -> BlockOfToken {
+    // SAFETY: per this function's contract there is a scale, and behind it a byte for each value.
+    let (scale, quants) = unsafe {
+        (from.cast::<u16>().read_unaligned(), from.add(SCALE_BYTES).cast::<[i8; BLOCK]>().read_unaligned())
+    };
+    let sum: i32 = quants.into_iter().map(i32::from).sum();
+    BlockOfToken { scale: to_f32(scale), start: -S::BYTE_OFFSET * sum }
+}
