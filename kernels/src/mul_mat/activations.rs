@@ -35,7 +35,8 @@ impl Activations {
         self.blocks.clear();
         for token in tokens.clone() {
             for block in 0..problem.blocks() {
-                // SAFETY: per this function's contract there is such a token, and it has these blocks.
+                // SAFETY: per this function's contract the processor has `S`, there is such a token, and it has these
+                // blocks.
                 self.blocks.push(unsafe { block_of::<S>(row(problem, token).add(block * BLOCK_BYTES)) });
             }
         }
@@ -62,13 +63,19 @@ pub unsafe fn row(problem: &Problem, token: usize) -> *const u8 {
 
 /// # Safety
 ///
-/// `from` points to a block of q8_0.
+/// The processor has the instruction set `S`, and `from` points to a block of q8_0.
 #[inline(always)]
 unsafe fn block_of<S: Simd>(from: *const u8) -> BlockOfToken {
-    // SAFETY: per this function's contract there is a scale, and behind it a byte for each value.
-    let (scale, quants) = unsafe {
-        (from.cast::<u16>().read_unaligned(), from.add(SCALE_BYTES).cast::<[i8; BLOCK]>().read_unaligned())
-    };
-    let sum: i32 = quants.into_iter().map(i32::from).sum();
-    BlockOfToken { scale: to_f32(scale), start: -S::BYTE_OFFSET * sum }
+    // SAFETY: per this function's contract the processor has `S`, and there is a scale, and behind it a byte for each
+    // value.
+    unsafe {
+        let quants = from.add(SCALE_BYTES).cast::<i8>();
+        let mut sum = S::splat(0.0);
+        for at in (0..BLOCK).step_by(S::LANES) {
+            sum = S::add(sum, S::from_quants(quants.add(at)));
+        }
+        // Sums of 32 bytes are exact in f32.
+        let sum = S::sum(sum) as i32;
+        BlockOfToken { scale: to_f32(from.cast::<u16>().read_unaligned()), start: -S::BYTE_OFFSET * sum }
+    }
 }

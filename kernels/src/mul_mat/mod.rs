@@ -134,8 +134,9 @@ impl Work for OneThread<'_> {
             unsafe {
                 activations.read::<S>(self.problem, start..tokens.min(start + GROUP));
                 for first in self.share.of(rows.div_ceil(S::LANES)).map(|number| number * S::LANES) {
+                    let next = first + self.share.threads * S::LANES;
                     tile.read::<S>(self.problem, first);
-                    tile.multiply::<S>(self.problem, activations);
+                    tile.multiply::<S>(self.problem, activations, next);
                 }
             }
         }

@@ -149,11 +149,8 @@ fn infinities_stay_in_their_rows() {
         let mut bytes = case.weights.to_vec();
         let row = random.below(case.rows);
         bytes[row * case.row_bytes()..][..2].copy_from_slice(&0x7c00u16.to_le_bytes());
-        let changed = Case {
-            weights: Guarded::new(&bytes),
-            activations: Guarded::new(&case.activations),
-            ..*case
-        };
+        let changed =
+            Case { weights: Guarded::new(&bytes), activations: Guarded::new(&case.activations), ..*case };
         let (before, after) = (case.computed(isa, 0, 1, 1), changed.computed(isa, 0, 1, 1));
         assert!(!after[row].is_finite(), "{isa:?}: {}", after[row]);
         let others = (0..case.rows).filter(|other| *other != row);

@@ -33,11 +33,8 @@ impl Tile {
         // SAFETY: per this function's contract the processor has `S`; no row is past the last one, and each has these
         // blocks. The buffers have space for them.
         unsafe {
-            let row = |lane: usize| {
-                let row = (first + lane).min(rows - 1);
-                problem.weights.byte_add(row * problem.weights_row as usize).cast::<u8>()
-            };
-            let rows: [*const u8; MAX_LANES] = std::array::from_fn(row);
+            let rows: [*const u8; MAX_LANES] =
+                std::array::from_fn(|lane| row(problem, (first + lane).min(rows - 1)));
             for block in 0..blocks {
                 let at = rows.map(|row| row.add(block * BLOCK_BYTES));
                 let scales = at.map(|at| at.cast::<u16>().read_unaligned());
@@ -49,36 +46,37 @@ impl Tile {
         }
     }
 
-    /// Multiplies the rows by the activations, and writes the products to the output.
+    /// Multiplies the rows by the activations, and writes the products to the output. Meanwhile the rows from `next` on,
+    /// if there are any, are fetched into the cache.
     ///
     /// # Safety
     ///
     /// The processor has the instruction set `S`. The tile and the activations were read from this problem. No other
     /// thread writes these rows of the output.
     #[inline(always)]
-    pub unsafe fn multiply<S: Simd>(&self, problem: &Problem, activations: &Activations) {
+    pub unsafe fn multiply<S: Simd>(&self, problem: &Problem, activations: &Activations, next: usize) {
         let count = activations.tokens.len();
         let mut at = 0;
         // SAFETY: as per this function's contract; `some` gets tokens of the group only.
         unsafe {
             if S::REGISTERS >= 32 {
                 while at + 8 <= count {
-                    self.some::<S, 8>(problem, activations, at);
+                    self.some::<S, 8>(problem, activations, at, next);
                     at += 8;
                 }
             }
             while at + 4 <= count {
-                self.some::<S, 4>(problem, activations, at);
+                self.some::<S, 4>(problem, activations, at, next);
                 at += 4;
             }
             while at < count {
-                self.some::<S, 1>(problem, activations, at);
+                self.some::<S, 1>(problem, activations, at, next);
                 at += 1;
             }
         }
     }
 
-    /// Does so for `N` tokens of the group, from `index` on.
+    /// Does so for `N` tokens of the group, from `index` on; several tokens fetch the next rows.
     ///
     /// # Safety
     ///
@@ -89,37 +87,52 @@ impl Tile {
         problem: &Problem,
         activations: &Activations,
         index: usize,
+        next: usize,
     ) {
         let first = activations.tokens.start + index;
+        // One token is done before they would arrive.
+        let fetches = index == 0 && N > 1 && next < problem.rows as usize;
+        let ahead = fetches.then_some((row(problem, next), problem.weights_row as usize));
         // SAFETY: per this function's contract the processor has `S`, and the group has these tokens.
         unsafe {
             let tokens: [Token; N] = std::array::from_fn(|i| Token {
                 quants: activations::row(problem, first + i).add(SCALE_BYTES),
                 blocks: activations.blocks_of(index + i, problem),
             });
-            for (i, sums) in self.products::<S, N>(&tokens, problem.blocks()).into_iter().enumerate() {
+            let products = self.products::<S, N>(&tokens, problem.blocks(), ahead);
+            for (i, sums) in products.into_iter().enumerate() {
                 self.store::<S>(problem, first + i, sums);
             }
         }
     }
 
-    /// Returns the products of the rows with `N` tokens.
+    /// Returns the products of the rows with `N` tokens. `ahead`: the first of the rows to fetch, and their stride.
     ///
     /// # Safety
     ///
     /// The processor has the instruction set `S`; the tile and the tokens have these blocks.
     #[inline(always)]
-    unsafe fn products<S: Simd, const N: usize>(&self, tokens: &[Token; N], blocks: usize) -> [S::V; N] {
+    unsafe fn products<S: Simd, const N: usize>(
+        &self,
+        tokens: &[Token; N],
+        blocks: usize,
+        ahead: Option<(*const u8, usize)>,
+    ) -> [S::V; N] {
         // SAFETY: per this function's contract the processor has `S`, and the tile and the tokens have these blocks.
         unsafe {
             let mut sums = [S::splat(0.0); N];
             for block in 0..blocks {
+                if let Some((row, stride)) = ahead {
+                    (0..S::LANES)
+                        .for_each(|i| S::prefetch(row.wrapping_add(i * stride + block * BLOCK_BYTES)));
+                }
                 let mut products = tokens.map(|token| S::splat_pair((*token.blocks.add(block)).start));
                 for column in 0..COLUMNS {
                     let weights =
                         S::load_pairs(self.quants.as_ptr().add((block * COLUMNS + column) * S::LANES));
                     for (token, products) in tokens.iter().zip(&mut products) {
-                        let x = token.quants.add(block * BLOCK_BYTES).cast::<i32>().add(column).read_unaligned();
+                        let x =
+                            token.quants.add(block * BLOCK_BYTES).cast::<i32>().add(column).read_unaligned();
                         *products = S::add_byte_products(weights, S::splat_pair(x), *products);
                     }
                 }
@@ -152,6 +165,12 @@ impl Tile {
             to.copy_from_nonoverlapping(all.as_ptr(), rows);
         }
     }
+}
+
+/// Returns a row of the weights; a row past the last one must not be read.
+#[inline(always)]
+fn row(problem: &Problem, row: usize) -> *const u8 {
+    problem.weights.cast::<u8>().wrapping_add(row * problem.weights_row as usize)
 }
 
 /// The activations of a token.

@@ -151,6 +151,11 @@ unsafe impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn prefetch(at: *const u8) {
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
+    #[inline(always)]
     unsafe fn store(to: *mut f32, v: Self::V) {
         unsafe { _mm256_storeu_ps(to, v) }
     }

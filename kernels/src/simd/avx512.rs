@@ -204,6 +204,11 @@ unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
     }
 
     #[inline(always)]
+    unsafe fn prefetch(at: *const u8) {
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
+    #[inline(always)]
     unsafe fn store(to: *mut f32, v: Self::V) {
         unsafe { _mm512_storeu_ps(to, v) }
     }

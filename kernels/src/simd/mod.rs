@@ -104,6 +104,9 @@ pub unsafe trait Simd: Copy {
     /// Computes `sums + w[0] * x[0] + ... + w[3] * x[3]` in int32 for each group of four bytes. The weights come from
     /// [`Simd::columns_of_bytes`]. The sum is exact if no byte of `x` is -128.
     unsafe fn add_byte_products(weights: Self::Pairs, x: Self::Pairs, sums: Self::Pairs) -> Self::Pairs;
+    /// Fetches a cache line, if the instruction set can; the address need not be readable.
+    #[inline(always)]
+    unsafe fn prefetch(_at: *const u8) {}
     /// Stores `LANES` floats.
     unsafe fn store(to: *mut f32, v: Self::V);
     /// Computes `a + b`.
