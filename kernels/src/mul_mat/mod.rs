@@ -6,20 +6,22 @@
 //! tokens.
 //!
 //! * [`Problem`]: the inputs. [`compute`]: their product, a thread's share.
-//! * [`tile`]: some rows of the weights, transposed, and their dot products. [`activations`]: scales of a group of
-//!   tokens.
+//! * [`tile`]: some rows of the weights, transposed. [`activations`]: scales of a group of tokens. [`product`]: the dot
+//!   products of both.
 //!
 //! The sums of 32 values are exact; those of the blocks are in f32, in the order of the blocks. The result depends
 //! neither on the number of threads nor on the other tokens of a batch.
 
 pub mod activations;
+pub mod product;
 pub mod tile;
 
 use std::cell::RefCell;
 use std::ffi::c_void;
 
 use self::activations::Activations;
-use self::tile::Tile;
+use self::product::Product;
+use self::tile::{Block, Rows};
 use crate::share::Share;
 use crate::simd::isa::Isa;
 use crate::simd::{Simd, Work};
@@ -81,8 +83,8 @@ impl Problem {
 /// Memory of one thread, kept from one product to the next: it would be mapped and unmapped by each of them.
 #[derive(Debug, Default)]
 struct Scratch {
-    activations: Activations,
-    tile: Tile,
+    group: Activations,
+    tile: Vec<Block>,
 }
 
 thread_local! {
@@ -126,17 +128,17 @@ impl Work for OneThread<'_> {
 
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let Scratch { activations, tile } = self.scratch;
-        let (rows, tokens) = (self.problem.rows as usize, self.problem.tokens as usize);
+        let (problem, Scratch { group, tile }) = (self.problem, self.scratch);
+        let (rows, tokens) = (problem.rows as usize, problem.tokens as usize);
         for start in (0..tokens).step_by(GROUP) {
             // SAFETY: `Isa::run` has checked the instruction set, and the caller of `compute_on` guarantees the rest:
             // there are these rows and tokens, and the tiles are this thread's.
             unsafe {
-                activations.read::<S>(self.problem, start..tokens.min(start + GROUP));
+                group.read::<S>(problem, start..tokens.min(start + GROUP));
                 for first in self.share.of(rows.div_ceil(S::LANES)).map(|number| number * S::LANES) {
                     let next = first + self.share.threads * S::LANES;
-                    tile.read::<S>(self.problem, first);
-                    tile.multiply::<S>(self.problem, activations, next);
+                    let rows = Rows::new::<S>(problem, first, next);
+                    Product { problem, rows, group }.compute::<S>(tile);
                 }
             }
         }

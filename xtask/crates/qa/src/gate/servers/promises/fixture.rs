@@ -296,8 +296,7 @@ impl<'a> PromiseFixture<'a> {
         variables: &[(&str, &str)],
     ) -> Result<Server> {
         let run = run.args(self.arguments_of(model)).args(arguments);
-        let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
-        Server::start(run, &self.context.layout.log("gate-promise"))
+        self.start_with(run, variables)
     }
 
     /// Returns the log of the last server that this fixture started.
@@ -312,8 +311,11 @@ impl<'a> PromiseFixture<'a> {
 
     /// As [`PromiseFixture::serve_nothing`], with environment variables.
     pub fn serve_nothing_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Server> {
-        let run =
-            variables.iter().fold(self.run().args(arguments), |run, (name, value)| run.env(name, value));
+        self.start_with(self.run().args(arguments), variables)
+    }
+
+    fn start_with(&self, run: Run, variables: &[(&str, &str)]) -> Result<Server> {
+        let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
         Server::start(run, &self.context.layout.log("gate-promise"))
     }
 
