@@ -68,6 +68,7 @@ impl Round {
         server.limit_queue(&mut Dice::new(seed, 2));
         server.limit_snapshots(&mut Dice::new(seed, 3));
         server.limit_windows(&mut Dice::new(seed, 4));
+        server.compute_in_place(&mut Dice::new(seed, 5));
         let prompts = Prompt::draw_all(&mut dice, &server, seed);
         let mut acts: Vec<Act> = match theme {
             Theme::Clock => vec![clock::act(&server, seed)],

@@ -225,6 +225,8 @@ pub struct ServerPlan {
     pub snapshots: Option<u64>,
     /// Whether layers with a sliding window have cells of their own, for as few windows as the server allows.
     pub few_windows: bool,
+    /// Whether the recurrent states are computed in their cache, those of the reference server too.
+    pub in_place: bool,
 }
 
 /// A 2-bit cache whose residual window in f16 covers every token, so answers match those of an f16 cache. Not used with
@@ -319,6 +321,7 @@ impl ServerPlan {
             is_split: theme == Theme::Unpaged,
             snapshots: None,
             few_windows: false,
+            in_place: false,
         };
         plan.restrict();
         plan
@@ -356,6 +359,20 @@ impl ServerPlan {
             (self.blocks, self.slots) = (64, self.slots.min(most_slots));
             self.batches = (self.batches.0.min(64), self.batches.1.min(64));
         }
+    }
+
+    /// Computes the states of delta nets in their cache in some rounds whose model has any, also without paging. `dice`
+    /// has a stream of its own, as for [`ServerPlan::limit_queue`].
+    pub fn compute_in_place(&mut self, dice: &mut Dice) {
+        let is_in_place = dice.chance(50);
+        self.in_place = is_in_place && self.model == ModelKind::Qwen35;
+    }
+
+    /// Returns the features of the server under test and of the reference server. A paged cache implies our attention:
+    /// an unpaged server has it too, or the kernels would differ.
+    pub fn features(&self) -> String {
+        let in_place = Some(switches::GDN_RECURRENCE).filter(|_| self.in_place);
+        [switches::ATTENTION].into_iter().chain(in_place).collect::<Vec<_>>().join(",")
     }
 
     /// Returns the variables of the server under test.

@@ -93,6 +93,22 @@ fn windows_have_few_cells_in_some_rounds() {
 }
 
 #[test]
+fn states_are_computed_in_place_in_some_rounds() {
+    let all: Vec<ServerPlan> = (0..600).map(|seed| Round::draw(seed).server).collect();
+    let with = |is_paged: bool, in_place: bool| {
+        let fits = |plan: &&ServerPlan| {
+            plan.model == ModelKind::Qwen35 && plan.is_paged() == is_paged && plan.in_place == in_place
+        };
+        all.iter().find(fits).unwrap_or_else(|| panic!("none is paged {is_paged} and in place {in_place}"))
+    };
+    for is_paged in [false, true] {
+        assert_eq!(with(is_paged, false).features(), "attention");
+        assert_eq!(with(is_paged, true).features(), "attention,gdn-recurrence");
+    }
+    assert!(all.iter().all(|plan| !plan.in_place || plan.model == ModelKind::Qwen35));
+}
+
+#[test]
 fn images_come_with_positions_in_three_dimensions_and_with_a_state() {
     let rounds = rounds();
     for model in ModelKind::SEEING {

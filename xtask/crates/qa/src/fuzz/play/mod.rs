@@ -106,13 +106,12 @@ impl FuzzFixture {
     }
 
     fn run_under_test(&self, server: &ServerPlan) -> Run {
-        let run = self.run_of(&server.arguments(&self.files));
+        let run = self.run_of(server, &server.arguments(&self.files));
         server.variables().into_iter().fold(run, |run, (name, value)| run.env(name, value))
     }
 
-    fn run_of(&self, arguments: &[String]) -> Run {
-        // A paged cache implies our attention: enable it for the unpaged server too, or the kernels would differ.
-        switches::with_feature(Run::new(&self.program), Some(switches::ATTENTION)).args(arguments)
+    fn run_of(&self, server: &ServerPlan, arguments: &[String]) -> Run {
+        switches::with_feature(Run::new(&self.program), Some(&server.features())).args(arguments)
     }
 
     /// Runs a round to its end.
@@ -198,10 +197,10 @@ impl FuzzFixture {
 
     fn ask_the_reference(&mut self, round: &Round, evidence: &mut Evidence) -> Result<()> {
         let arguments = round.server.reference_arguments(&self.files);
-        let name = arguments.join(" ");
+        let name = format!("{} {}", round.server.features(), arguments.join(" "));
         if !self.references.contains_key(&name) {
             let log = self.folder.path().join(format!("reference-{}.log", self.references.len()));
-            let server = Server::start(self.run_of(&arguments), &log)
+            let server = Server::start(self.run_of(&round.server, &arguments), &log)
                 .map_err(|error| error.hint("the same program has to run without `--kv-paged` too"))?;
             self.references.insert(name.clone(), References::new(server, &round.server));
         }
