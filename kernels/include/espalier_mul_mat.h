@@ -1,6 +1,6 @@
 /*
- * The C ABI of the Rust kernels, continued: matrix products on the CPU. As espalier_kernels.h says of its functions,
- * these may be called from any thread and never fail.
+ * The C ABI of the Rust kernels, continued: matrix multiplication (GEMM) on the CPU. Its function may be called from any
+ * thread. It aborts the process if it fails internally, since other threads may have written to the output by then.
  */
 #ifndef ESPALIER_MUL_MAT_H
 #define ESPALIER_MUL_MAT_H
@@ -14,11 +14,12 @@ extern "C" {
 /* For each token the dot products of its activations with each row of the weights. Strides are in bytes. */
 struct espalier_mul_mat {
     const void * weights; /* rows of `size` values in q8_0 */
-    const void * activations; /* a row of `size` values in q8_0 for each token; no quant is -128 */
-    float * out; /* a row of `rows` values for each token */
+    const void * activations; /* a row of `size` values in q8_0 for each token; a dot product with a quant of -128, which
+                               * ggml's conversion gives for NaN only, is unspecified */
+    float * out; /* a row of `rows` values for each token; overlaps neither of the others */
     uint64_t weights_row; /* stride between rows of the weights */
     uint64_t activations_token; /* stride between tokens of the activations */
-    uint64_t out_token; /* stride between tokens of the output */
+    uint64_t out_token; /* stride between tokens of the output, a multiple of 4 */
     uint32_t size; /* values in a row of the weights, a multiple of 32 */
     uint32_t rows; /* number of rows of the weights */
     uint32_t tokens; /* number of tokens */

@@ -12,16 +12,16 @@ pub struct Activations {
     /// The tokens.
     pub tokens: Range<usize>,
     /// By token, then by block.
-    blocks: Vec<BlockOfToken>,
+    blocks: Vec<ActivationBlock>,
 }
 
-/// What the dot products with a block have in common.
+/// Scale and initial sum of the dot products with a token's block.
 #[derive(Clone, Copy, Debug)]
-pub struct BlockOfToken {
+pub struct ActivationBlock {
     /// The scale.
     pub scale: f32,
-    /// The sum to start from: it cancels the number that was added to each weight.
-    pub start: i32,
+    /// Cancels the [`Simd::BYTE_OFFSET`] that the weights have.
+    pub initial_sum: i32,
 }
 
 impl Activations {
@@ -45,7 +45,7 @@ impl Activations {
 
     /// Returns the blocks of a token, by its index in the group.
     #[inline(always)]
-    pub fn blocks_of(&self, index: usize, problem: &Problem) -> *const BlockOfToken {
+    pub fn blocks_of(&self, index: usize, problem: &Problem) -> *const ActivationBlock {
         self.blocks[index * problem.blocks()..].as_ptr()
     }
 }
@@ -65,7 +65,7 @@ pub unsafe fn row(problem: &Problem, token: usize) -> *const u8 {
 ///
 /// The processor has the instruction set `S`, and `from` points to a block of q8_0.
 #[inline(always)]
-unsafe fn block_of<S: Simd>(from: *const u8) -> BlockOfToken {
+unsafe fn block_of<S: Simd>(from: *const u8) -> ActivationBlock {
     // SAFETY: per this function's contract the processor has `S`, and there is a scale, and behind it a byte for each
     // value.
     unsafe {
@@ -76,6 +76,9 @@ unsafe fn block_of<S: Simd>(from: *const u8) -> BlockOfToken {
         }
         // Sums of 32 bytes are exact in f32.
         let sum = S::sum(sum) as i32;
-        BlockOfToken { scale: to_f32(from.cast::<u16>().read_unaligned()), start: -S::BYTE_OFFSET * sum }
+        ActivationBlock {
+            scale: to_f32(from.cast::<u16>().read_unaligned()),
+            initial_sum: -S::BYTE_OFFSET * sum,
+        }
     }
 }

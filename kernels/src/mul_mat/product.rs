@@ -1,6 +1,6 @@
 //! The products of some rows with a group of tokens.
 
-use super::activations::{self, Activations, BlockOfToken};
+use super::activations::{self, ActivationBlock, Activations};
 use super::tile::{Block, COLUMNS, Rows};
 use super::{BLOCK_BYTES, Problem, SCALE_BYTES};
 use crate::simd::{MAX_LANES, Simd};
@@ -25,7 +25,7 @@ impl Product<'_> {
     /// and the group was read from it. No other thread writes these rows of the output.
     #[inline(always)]
     pub unsafe fn compute<S: Simd>(self, tile: &mut Vec<Block>) {
-        // SAFETY: as per this function's contract.
+        // SAFETY: the caller guarantees processor, pointers and rows; the tile gets a block for each of the rows' first.
         unsafe {
             tile.resize(self.problem.blocks(), Block::ZERO);
             let mut index = 0;
@@ -37,8 +37,8 @@ impl Product<'_> {
         }
     }
 
-    /// Does so for `N` tokens at a time, from `index` on. Returns the index of the first token of the rest. The first
-    /// tokens read each block, and the later ones find it in the tile.
+    /// Computes `N` tokens at a time, from `index` on. Returns the index of the first token that is left. The first tokens
+    /// read each block, and the later ones find it in the tile.
     ///
     /// # Safety
     ///
@@ -46,7 +46,8 @@ impl Product<'_> {
     #[inline(always)]
     unsafe fn compute_each<S: Simd, const N: usize>(self, tile: &mut [Block], mut index: usize) -> usize {
         while index + N <= self.group.tokens.len() {
-            // SAFETY: per this function's contract the processor has `S`, and the group has these tokens.
+            // SAFETY: per this function's contract the processor has `S`, and the tile has as many blocks as the rows and
+            // each token. The loop's condition is that the group has these tokens.
             unsafe {
                 let tokens: [Token; N] =
                     std::array::from_fn(|i| Token::new(self.problem, self.group, index + i));
@@ -93,7 +94,7 @@ struct Token {
     /// The first quant.
     quants: *const u8,
     /// Scale and start of each block.
-    blocks: *const BlockOfToken,
+    blocks: *const ActivationBlock,
 }
 
 impl Token {
@@ -110,11 +111,12 @@ impl Token {
     }
 }
 
-/// Adds the products of a block with `N` tokens to their sums. `number`: the block's.
+/// Adds the dot products of a block with `N` tokens to their sums. `number`: index of the block in its row.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`, with which the block was read, and the tokens have a block `number`.
+/// The processor has the instruction set `S`, with which the block was read. The tokens have a block of this index, and
+/// their group is alive.
 #[inline(always)]
 unsafe fn add_products<S: Simd, const N: usize>(
     block: &Block,
@@ -124,7 +126,7 @@ unsafe fn add_products<S: Simd, const N: usize>(
 ) {
     // SAFETY: per this function's contract the processor has `S`, and the tokens have this block.
     unsafe {
-        let mut products = tokens.map(|token| S::splat_pair((*token.blocks.add(number)).start));
+        let mut products = tokens.map(|token| S::splat_pair((*token.blocks.add(number)).initial_sum));
         for column in 0..COLUMNS {
             let weights = S::load_pairs(block.quants.as_ptr().add(column * S::LANES));
             for (token, products) in tokens.iter().zip(&mut products) {

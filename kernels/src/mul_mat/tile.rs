@@ -14,7 +14,7 @@ pub struct Rows {
     pub first: usize,
     /// Number of rows.
     pub count: usize,
-    /// The rows that this thread multiplies next, as far as there are any: the first one, and their stride.
+    /// The rows that this thread multiplies next: the first one, and their stride. `None` if these are its last.
     next: Option<(*const u8, usize)>,
 }
 
@@ -39,7 +39,8 @@ impl Rows {
     /// The processor has the instruction set `S`, the rows have this block, and `to` has space for it.
     #[inline(always)]
     pub unsafe fn read<S: Simd>(&self, block: usize, to: *mut Block) {
-        // SAFETY: per this function's contract the processor has `S`, and the rows have this block.
+        // SAFETY: per this function's contract the processor has `S`, the rows have this block, and `to` has space for
+        // it.
         unsafe {
             let at = self.lanes.map(|row| row.add(block * BLOCK_BYTES));
             let scales = at.map(|at| at.cast::<u16>().read_unaligned());

@@ -40,7 +40,7 @@ pub unsafe trait Simd: Copy {
     const REGISTERS: usize;
     /// The vector type.
     type V: Copy;
-    /// `LANES` pairs of int16, or as many int32.
+    /// `LANES` groups of 32 bits: pairs of int16, groups of four bytes, or int32 sums.
     type Pairs: Copy;
 
     /// Runs `work` as a separate function that is compiled for this instruction set. Work that is called at several
@@ -87,7 +87,8 @@ pub unsafe trait Simd: Copy {
     unsafe fn pairs_of_rows(first: *const i8, second: *const i8) -> [Self::Pairs; 2];
     /// Writes column `i` of the adjacent pairs in `LANES` rows of `2 * LANES` quants to `to[i * to_stride..]`.
     unsafe fn columns_of_pairs(from: *const i8, from_stride: usize, to: *mut i32, to_stride: usize);
-    /// Number that [`Simd::columns_of_bytes`] adds to each byte: [`Simd::add_byte_products`] then has it in the weights.
+    /// Offset that [`Simd::columns_of_bytes`] adds to each weight, where [`Simd::add_byte_products`] needs unsigned ones.
+    /// Callers subtract it times the sum of `x`.
     const BYTE_OFFSET: i32 = 0;
     /// Writes column `i` of `LANES` rows, of eight columns of four bytes each, to `to[i * LANES..]`.
     #[inline(always)]
