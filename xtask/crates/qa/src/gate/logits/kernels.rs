@@ -2,8 +2,13 @@
 
 use serde_json::{Value, json};
 
+use crate::serving::switches::MUL_MAT;
+
 /// Name of ggml's buffer type whose weights are multiplied by its AMX kernels.
 const AMX: &str = "AMX";
+
+/// Name of ggml's buffer type of repacked weights: those of q8_0 too on 64-bit Arm, and not on x86-64.
+const REPACKED: &str = "CPU_REPACK";
 
 /// Which of two builds uses AMX on this machine. Its kernels sum in another order than all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,18 +17,30 @@ pub struct Kernels {
     reference_has_amx: bool,
     /// Whether the gated variant uses it.
     variant_has_amx: bool,
+    /// Whether ggml multiplies q8_0 weights of the gated variant by kernels for a layout of their own.
+    variant_repacks_q8_0: bool,
 }
 
 impl Kernels {
     /// Reads it from the types of buffers that the two builds offer for weights.
     pub fn of(reference: &[String], variant: &[String]) -> Kernels {
         let has_amx = |types: &[String]| types.iter().any(|name| name == AMX);
-        Kernels { reference_has_amx: has_amx(reference), variant_has_amx: has_amx(variant) }
+        let repacks = cfg!(target_arch = "aarch64") && variant.iter().any(|name| name == REPACKED);
+        Kernels {
+            reference_has_amx: has_amx(reference),
+            variant_has_amx: has_amx(variant),
+            variant_repacks_q8_0: repacks || has_amx(variant),
+        }
     }
 
     /// Whether both use AMX, or neither does.
     pub fn are_the_same(self) -> bool {
         self.reference_has_amx == self.variant_has_amx
+    }
+
+    /// Whether a feature has no effect on this machine: its weights are repacked.
+    pub fn override_feature(self, enabled: Option<&str>) -> bool {
+        self.variant_repacks_q8_0 && enabled == Some(MUL_MAT)
     }
 
     /// Returns a line for reports; `None` if the kernels are the same.
@@ -65,6 +82,16 @@ mod tests {
         assert!(same(&[], &[]) && same(&["AMX"], &["AMX", "CPU_REPACK"]));
         assert!(same(&["CPU_REPACK"], &[]), "only AMX relaxes the comparison");
         assert!(!same(&["AMX"], &[]) && !same(&["CPU_REPACK"], &["AMX", "CPU_REPACK"]));
+    }
+
+    #[test]
+    fn amx_of_the_variant_overrides_products_with_q8_0_alone() {
+        let overrides = |reference: &[&str], variant: &[&str], feature: &str| {
+            Kernels::of(&types(reference), &types(variant)).override_feature(Some(feature))
+        };
+        assert!(overrides(&[], &["AMX"], MUL_MAT) && !overrides(&["AMX"], &[], MUL_MAT));
+        assert!(!overrides(&["AMX"], &["AMX"], "attention"));
+        assert_eq!(overrides(&[], &["CPU_REPACK"], MUL_MAT), cfg!(target_arch = "aarch64"));
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub fn compare(context: &Context, sides: &Sides<'_>, named: &[String]) -> Result
 fn outcome(sides: &Sides<'_>, models: &[Model], kernels: Kernels, found: &LogitResults) -> Result<Outcome> {
     let Sides { reference, variant, claims, .. } = *sides;
     let about_kernels = kernels.summary(reference, variant);
-    let failures = found.failures(claims);
+    let failures = found.failures(claims, kernels);
     if !failures.is_empty() {
         let what = format!(
             "logits of {variant} differ from {reference}'s by more than its patches allow (`Numerics:`)"
@@ -95,8 +95,11 @@ impl LogitResults {
         }
     }
 
-    fn failures(&self, claims: &[Claim]) -> Vec<String> {
-        let of_logits = self.measured.iter().flat_map(|one| one.failures(claims));
+    fn failures(&self, claims: &[Claim], kernels: Kernels) -> Vec<String> {
+        let of_logits = self.measured.iter().flat_map(|one| {
+            let is_overridden = kernels.override_feature(one.enabled.as_deref());
+            one.failures(claims, is_overridden)
+        });
         of_logits.chain(self.shapes.iter().cloned()).collect()
     }
 

@@ -120,13 +120,14 @@ impl Measured {
         }
     }
 
-    /// Returns the failures, and the patches that may have caused them.
-    pub fn failures(&self, claims: &[Claim]) -> Vec<String> {
+    /// Returns the failures, and the patches that may have caused them. `is_overridden`: the feature has no effect on
+    /// this machine.
+    pub fn failures(&self, claims: &[Claim], is_overridden: bool) -> Vec<String> {
         let mut failures = self.too_far.clone();
         if !failures.is_empty() {
             failures.push(format!("{}: {}", self.switch(), self.suspects(claims)));
         }
-        failures.extend(self.never_switched_on(claims));
+        failures.extend(self.never_switched_on(claims).filter(|_| !is_overridden));
         failures
     }
 
@@ -201,7 +202,7 @@ mod tests {
     fn measured(enabled: Option<&str>, claims: &[Claim], ours: &[f32]) -> Vec<String> {
         let mut measured = Measured::new(enabled.map(str::to_string));
         measured.take("m", &distance(&bytes(&[1.0, 2.0]), &bytes(ours)), claims);
-        measured.failures(claims)
+        measured.failures(claims, false)
     }
 
     #[test]
@@ -265,6 +266,7 @@ mod tests {
         let claims = claims(&["bounded 0.5 with x"]);
         insta::assert_snapshot!(measured(Some("x"), &claims, &[1.0, 2.0]).join("\n"), @"`x` on: no bit of any logit changed: `x` was never switched on, or 0001 is `identical`");
         assert_eq!(measured(None, &claims, &[1.0, 2.0]), Vec::<String>::new());
+        assert_eq!(Measured::new(Some("x".to_string())).failures(&claims, true), Vec::<String>::new());
     }
 
     #[test]

@@ -39,8 +39,8 @@ pub fn pool_without_a_size(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let mib = pool["mib"].as_f64().unwrap_or(0.0);
         fixture
             .must(mib > 0.0, || format!("{arguments:?}: /props does not say how large the pool is: {pool}"));
-        let log = fixture.log_text()?;
         let line = format!("{} blocks of {BLOCK} tokens, {mib:.1} MiB", tokens / BLOCK as u64);
+        let log = fixture.log_with(&line)?;
         fixture.must(log.contains(&line), || format!("{arguments:?}: the log does not say \"{line}\""));
     }
     Ok(())
@@ -257,8 +257,9 @@ pub fn cache_is_described(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             fixture.must(line.contains(&format!("K {}, V {}", named[0], named[1])), || {
                 format!("{model:?}, {quality}: /props says {cache}, and the log `{line}`")
             });
-            let log = fixture.log_text()?;
-            let times = log.matches(&format!("(--kv-quality {quality})")).count();
+            let quality_line = format!("(--kv-quality {quality})");
+            let log = fixture.log_with(&quality_line)?;
+            let times = log.matches(&quality_line).count();
             fixture.must(times == 1, || format!("{model:?}, {quality}: logged {times} times at the start"));
             fixture.must(!log.contains("degrades quality"), || format!("{quality} warns of itself"));
             let says_instead = log.contains("layers with heads of 80 values use f16");
@@ -278,7 +279,7 @@ pub fn cache_is_described(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 
 /// Returns the line about the cache that the server logs at start.
 fn cache_line(fixture: &PromiseFixture<'_>) -> Result<String> {
-    let log = fixture.log_text()?;
+    let log = fixture.log_with("the KV cache is paged")?;
     Ok(log.lines().find(|line| line.contains("the KV cache is paged")).unwrap_or_default().to_string())
 }
 

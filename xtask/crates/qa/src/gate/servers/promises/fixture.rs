@@ -1,7 +1,7 @@
 //! Fixture of the promise checks: servers of the program under test, and the violations found.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use espalier_core::config::name::Name;
 use espalier_core::config::pins::Pins;
@@ -302,6 +302,19 @@ impl<'a> PromiseFixture<'a> {
     /// Returns the log of the last server that this fixture started.
     pub fn log_text(&self) -> Result<String> {
         disk::read_text(&self.context.layout.log("gate-promise"))
+    }
+
+    /// Returns the log once it has `text`, and after three seconds as it is: a server writes its log on a thread of its
+    /// own, on a busy machine after its first answer.
+    pub fn log_with(&self, text: &str) -> Result<String> {
+        for _ in 0..30 {
+            let log = self.log_text()?;
+            if log.contains(text) {
+                return Ok(log);
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.log_text()
     }
 
     /// Starts a server with these arguments alone, without a model.
