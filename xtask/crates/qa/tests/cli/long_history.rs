@@ -33,8 +33,10 @@ fn run(project: &Project, root: &Path, arguments: &[&str]) -> (Output, Option<u6
     command.env_clear().envs(tool.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let child = command.spawn().unwrap();
     let (id, is_over) = (child.id(), AtomicBool::new(false));
+    // On a busy machine a short run can be over before the thread has started.
+    let first = peak_bytes(id);
     let peak = || {
-        let mut peak: Option<u64> = None;
+        let mut peak = first;
         while !is_over.load(Ordering::Relaxed) {
             peak = peak.max(peak_bytes(id));
             std::thread::sleep(Duration::from_millis(5));

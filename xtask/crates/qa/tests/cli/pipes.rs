@@ -1,6 +1,9 @@
 //! `cargo xtask X | head -1`, for every command: a closed pipe causes no message, and has no other effect.
 
 use std::ffi::{OsStr, OsString};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
 use clap::CommandFactory;
@@ -48,10 +51,12 @@ undo --dry-run
 verify no-such-package
 ";
 
-/// Returns a pipe without a reader.
+/// Returns an output without a reader. The reader of a pipe could live on in a process that another thread has just
+/// forked; a socket that is shut down has none in any process.
 fn closed() -> Stdio {
-    let (_, writer) = std::io::pipe().unwrap();
-    writer.into()
+    let (reader, writer) = UnixStream::pair().unwrap();
+    reader.shutdown(Shutdown::Both).unwrap();
+    OwnedFd::from(writer).into()
 }
 
 /// Returns the PATH of this machine, preceded by a `python3` that has pip and answers at once: on a machine without CMake
