@@ -26,7 +26,7 @@ pub enum Feature {
     Attention = 1,
     /// The recurrence of gated delta nets on the CPU is computed by our kernel, in place.
     GdnRecurrence = 2,
-    /// Products with q8_0 weights on the CPU are computed by our kernel.
+    /// Matrix multiplication with q8_0 weights on the CPU is computed by our kernel.
     MulMat = 3,
 }
 

@@ -14,7 +14,7 @@
 //! * [`kv_quant`]: KV cache types below 4.5 bits.
 //! * [`kv_gather`]: the hint for sparse attention over a paged cache on accelerators.
 //! * [`attention`]: flash attention on the CPU.
-//! * [`mul_mat`]: matrix products of q8_0 weights on the CPU.
+//! * [`mul_mat`]: matrix multiplication (GEMM) with q8_0 weights on the CPU.
 //! * [`share`]: division of a computation among threads.
 //! * [`simd`]: instruction sets, and operations on their vectors.
 //!

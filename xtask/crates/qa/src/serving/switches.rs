@@ -15,7 +15,7 @@ pub const FEATURE: &str = "gdn-flat-output";
 /// Computes the states of gated delta nets in their cache.
 pub const GDN_RECURRENCE: &str = "gdn-recurrence";
 
-/// Our CPU kernel for products with q8_0 weights.
+/// Our CPU kernel for q8_0 matrix multiplication.
 pub const MUL_MAT: &str = "mul-mat";
 
 /// Our CPU flash-attention kernel, which comes with a paged cache.

@@ -1,4 +1,4 @@
-//! The decode bench: our features for gated delta nets against a separate build of stock, on a whole model, in turn.
+//! The decode bench: our CPU kernels for gated delta nets and q8_0 weights against a separate build of stock, on a whole model, in turn.
 
 mod record;
 
