@@ -428,21 +428,22 @@ fn decode_case(workload: &Workload, case: &Case, options: &str) -> Option<Row> {
 }
 
 fn delta_nets(run: &Decode) -> Rows {
-    run.cases.iter().filter_map(|case| delta_net(case, &run.features)).collect()
+    run.cases.iter().filter_map(|case| delta_net(case, run)).collect()
 }
 
-fn delta_net(case: &DeltaNetCase, features: &str) -> Option<Row> {
+fn delta_net(case: &DeltaNetCase, run: &Decode) -> Option<Row> {
     let (stock, ours) = (&case.stock.decode, &case.enabled.decode);
     let (weights, sequences) = (&case.weights, case.sequences);
+    let with = if run.has_all_features() { String::new() } else { format!(" --features {}", run.features) };
     Some(Row {
-        workload: format!("{weights} | {sequences} | `{features}`"),
+        workload: format!("{weights} | {sequences} | `{}`", run.features),
         figures: format!(
             "{} | {} | {:.2}x",
             whole(stock.median()?),
             whole(ours.median()?),
             ours.ratio_to(stock)?
         ),
-        options: format!("--weights {weights} --sequences {sequences}{}", rounds(ours.0.len())),
+        options: format!("--weights {weights} --sequences {sequences}{with}{}", rounds(ours.0.len())),
     })
 }
 

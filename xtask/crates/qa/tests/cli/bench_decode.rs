@@ -79,6 +79,20 @@ fn a_variant_on_a_generation_is_compared_with_stock_there() {
 }
 
 #[test]
+fn features_can_be_selected() {
+    let project = with_probe(1.5, 1.25);
+    let found = bench(&project, "q4_0", &["--features", "mul-mat", "--json"]).success().json();
+    let enabled = &found["cases"][0]["enabled"];
+    assert_eq!(enabled, &json!({ "decode": [80.0, 80.0], "prompt": [1000.0, 1000.0] }), "{found}");
+    assert_eq!(found["features"], json!("mul-mat"));
+    let output = bench(&project, "q4_0", &["--features", "attention"]).code(2);
+    assert!(
+        output.stderr.contains("[possible values: gdn-flat-output, gdn-recurrence, mul-mat]"),
+        "{output}"
+    );
+}
+
+#[test]
 fn slow_decoding_and_slow_prompts_fail() {
     let output = bench(&with_probe(1.25, 0.5), "q8_0", &[]).code(1);
     for expected in [

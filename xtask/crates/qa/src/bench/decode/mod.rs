@@ -23,10 +23,8 @@ use crate::serving::switches::{FEATURE, GDN_RECURRENCE, MUL_MAT, with_feature};
 use crate::serving::{Serving, TimedServing};
 use crate::sys::models;
 
-/// The features that a user enables for such a model, as `ESPALIER_ENABLE` lists them.
-fn features() -> String {
-    [FEATURE, GDN_RECURRENCE, MUL_MAT].join(",")
-}
+/// The features that a user enables for such a model.
+pub(super) const FEATURES: [&str; 3] = [FEATURE, GDN_RECURRENCE, MUL_MAT];
 
 /// Tokens of each prompt.
 const PROMPT: u32 = 64;
@@ -62,6 +60,10 @@ pub struct Options {
     /// The models and their sequences.
     #[command(flatten)]
     pub workload: Workload,
+    /// Features to enable in our build, separated by commas.
+    #[arg(long, value_name = "FEATURE", value_delimiter = ',')]
+    #[arg(default_values = FEATURES, value_parser = FEATURES)]
+    pub features: Vec<String>,
     /// Variant to measure, against the one that it is gated against; default: that of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     pub variant: Option<Name>,
@@ -89,6 +91,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         model: folder.join("model.gguf"),
         threads: serving.threads.unwrap_or_else(|| load.free_cores()),
         is_quiet: load.is_quiet(),
+        features: options.features.join(","),
     };
     let cases = bench.measure_all(&options.workload, options.rounds.count())?;
     let head = Head {
@@ -99,7 +102,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         quiet: Some(bench.is_quiet),
         ..Head::at_pin(context)?
     };
-    Record { head, result: Decode::judged(options.workload.clone(), cases) }.finish(context, &options.keep)
+    let result = Decode::judged(options.workload.clone(), bench.features, cases);
+    Record { head, result }.finish(context, &options.keep)
 }
 
 /// Returns four layers in the shape of a 2 B model (d 2048, value heads 32 of 128), with a small vocabulary.
@@ -132,6 +136,8 @@ struct Bench<'a> {
     model: PathBuf,
     threads: usize,
     is_quiet: bool,
+    /// As `ESPALIER_ENABLE` lists them.
+    features: String,
 }
 
 impl Bench<'_> {
@@ -163,8 +169,8 @@ impl Bench<'_> {
     }
 
     fn add_round(&self, case: &mut Case) -> Result<()> {
-        let (features, sequences) = (features(), case.sequences);
-        self.measure(&self.ours, Some(features.as_str()), sequences, &mut case.enabled)?;
+        let sequences = case.sequences;
+        self.measure(&self.ours, Some(self.features.as_str()), sequences, &mut case.enabled)?;
         self.measure(&self.stock, None, sequences, &mut case.stock)?;
         self.measure(&self.ours, None, sequences, &mut case.disabled)
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PROMPT, SEQUENCES, STEPS, WEIGHTS, Workload, features};
+use super::{FEATURES, PROMPT, SEQUENCES, STEPS, WEIGHTS, Workload};
 use crate::bench::history::History;
 use crate::bench::record::{BenchResult, Head, Plot};
 use crate::report::bars::{Bar, Bars};
@@ -91,12 +91,10 @@ impl Case {
         goals.filter_map(line).collect()
     }
 
-    fn table(&self) -> String {
+    fn table(&self, features: &str) -> String {
         let columns = "what | decode tokens/s, median | min - max | of stock | prompt tokens/s, median | min - max | \
                        of stock";
-        let features = features();
-        let programs =
-            [(features.as_str(), &self.enabled), ("stock", &self.stock), ("features off", &self.disabled)];
+        let programs = [(features, &self.enabled), ("stock", &self.stock), ("features off", &self.disabled)];
         let row = |(name, rates): (&str, &Rates)| {
             let decode = cells(&rates.decode, &self.stock.decode);
             format!("{name} | {decode} | {}", cells(&rates.prompt, &self.stock.prompt))
@@ -129,9 +127,9 @@ fn cells(rates: &Samples, stock: &Samples) -> String {
 
 impl Decode {
     /// Adds one line for every goal that is missed.
-    pub(super) fn judged(workload: Workload, cases: Vec<Case>) -> Decode {
+    pub(super) fn judged(workload: Workload, features: String, cases: Vec<Case>) -> Decode {
         let failures = cases.iter().flat_map(Case::violations).collect();
-        Decode { workload, features: features(), prompt: PROMPT, steps: STEPS, cases, failures }
+        Decode { workload, features, prompt: PROMPT, steps: STEPS, cases, failures }
     }
 
     fn conditions(&self, head: &Head) -> String {
@@ -143,14 +141,21 @@ impl Decode {
         )
     }
 
+    /// Whether the features are the default.
+    pub(in crate::bench) fn has_all_features(&self) -> bool {
+        self.features == FEATURES.join(",")
+    }
+
     /// Returns the plot's name; default values are not part of it.
     fn plot_name(&self) -> String {
         let Workload { weights, sequences } = &self.workload;
+        let with = if self.has_all_features() { String::new() } else { format!("-{}", self.features) };
+        let with = with.replace(',', "-");
         if *weights == WEIGHTS && *sequences == SEQUENCES {
-            return "decode".to_string();
+            return format!("decode{with}");
         }
         let sequences: Vec<String> = sequences.iter().map(u32::to_string).collect();
-        format!("decode-{}-{}", weights.join("-"), sequences.join("-"))
+        format!("decode{with}-{}-{}", weights.join("-"), sequences.join("-"))
     }
 }
 
@@ -161,7 +166,7 @@ impl BenchResult for Decode {
     };
 
     fn tables(&self, head: &Head) -> String {
-        let tables: Vec<String> = self.cases.iter().map(Case::table).collect();
+        let tables: Vec<String> = self.cases.iter().map(|case| case.table(&self.features)).collect();
         let is_judged = self.cases.iter().any(Case::has_goal);
         let note = format!("\nnot judged: goals are set for {GOAL_WEIGHTS} weights only");
         let note = if is_judged { "" } else { note.as_str() };
@@ -208,13 +213,17 @@ mod tests {
         case
     }
 
+    fn judged(workload: Workload, cases: Vec<Case>) -> Decode {
+        Decode::judged(workload, FEATURES.join(","), cases)
+    }
+
     fn violations(weights: &str, sequences: u32, decode: f64, prompt: f64) -> String {
         case(weights, sequences, decode, prompt).violations().join("; ")
     }
 
     #[test]
     fn the_table() {
-        let result = Decode::judged(workload(), vec![case("q8_0", 8, 125.0, 101.0)]);
+        let result = judged(workload(), vec![case("q8_0", 8, 125.0, 101.0)]);
         insta::assert_snapshot!(Record { head: head(), result }.text(), @"
         llama.cpp v1, qwen35, 4 layers of a 2 B model, prompts of 64 tokens, 12 decoded in each sequence, -t 2, Some CPU
 
@@ -249,7 +258,7 @@ mod tests {
     #[test]
     fn a_run_without_a_goal_says_so() {
         let text = |weights: &str| {
-            let result = Decode::judged(workload(), vec![case(weights, 8, 100.0, 50.0)]);
+            let result = judged(workload(), vec![case(weights, 8, 100.0, 50.0)]);
             Record { head: head(), result }.text()
         };
         let note = "|\n\nnot judged: goals are set for q8_0 weights only";
@@ -260,21 +269,21 @@ mod tests {
     #[test]
     fn the_plot_has_bars_for_decoding_and_prompts() {
         let cases = || vec![case("q8_0", 8, 150.0, 100.0)];
-        let plot = Decode::judged(workload(), cases()).plot(&head()).unwrap();
+        let plot = judged(workload(), cases()).plot(&head()).unwrap();
         assert_eq!(plot.name, "decode");
         for words in ["q8_0, 8 sequences: decoding", "1.50x, 225.0 tokens/s", "goal of decoding 1.3x"] {
             assert!(plot.svg.contains(words), "{words}: {}", plot.svg);
         }
         let other = Workload { sequences: vec![8, 32], ..workload() };
-        assert_eq!(Decode::judged(other, cases()).plot_name(), "decode-q8_0-q4_0-8-32");
+        assert_eq!(judged(other.clone(), cases()).plot_name(), "decode-q8_0-q4_0-8-32");
+        let some = |workload| Decode::judged(workload, "a,b".to_string(), cases()).plot_name();
+        assert_eq!([some(workload()), some(other)], ["decode-a-b", "decode-a-b-q8_0-q4_0-8-32"]);
     }
 
     #[test]
     fn a_record_has_every_round() {
-        let run = json!(Record {
-            head: head(),
-            result: Decode::judged(workload(), vec![case("q8_0", 8, 150.0, 100.0)])
-        });
+        let run =
+            json!(Record { head: head(), result: judged(workload(), vec![case("q8_0", 8, 150.0, 100.0)]) });
         assert_eq!((&run["weights"], &run["steps"]), (&json!(["q8_0", "q4_0"]), &json!(STEPS)));
         assert_eq!(run["cases"][0]["enabled"]["decode"], json!([150.0, 300.0]));
     }
